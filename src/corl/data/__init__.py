@@ -1,0 +1,1 @@
+"""Prompts: read from files, aligned across agents, put in order and rendered."""

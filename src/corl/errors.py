@@ -1,0 +1,41 @@
+"""The errors a user of Co-RL can meet.
+
+Every message names the thing, what was seen, and what to do. Each class also
+inherits the standard type that a caller would expect to catch.
+"""
+
+
+class CorlError(Exception):
+    """Root of every error that Co-RL raises on purpose."""
+
+
+class RecipeError(CorlError, ValueError):
+    """A recipe, or something it points to, cannot be used as written."""
+
+
+class PromptError(RecipeError):
+    """A prompt file is missing, malformed or does not fit its recipe."""
+
+
+class ModelError(RecipeError):
+    """A checkpoint is missing or cannot be loaded as a language model."""
+
+
+class ExchangeError(CorlError, RuntimeError):
+    """A ballot is not the one that was due: another run, step, row list or policy."""
+
+
+class ExchangeTimeout(ExchangeError, TimeoutError):
+    """A peer's ballot did not arrive in time."""
+
+
+class CheckpointError(CorlError, RuntimeError):
+    """A run directory cannot be written, read or resumed."""
+
+
+class NonFiniteLossError(CorlError, FloatingPointError):
+    """A loss or gradient is NaN or infinite."""
+
+
+class AgentFailed(CorlError, RuntimeError):
+    """An agent's process ended with an error; the run is over."""

@@ -1,0 +1,25 @@
+"""What the loop asks of an exchange, whatever carries the ballots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from corl.exchange.ballot import Ballot
+
+
+class Exchange(Protocol):
+    """Brings each agent of this process the ballots of the peers it is graded by."""
+
+    def swap(
+        self, ballots: Sequence[Ballot], *, graders: Mapping[str, Sequence[str]]
+    ) -> dict[str, list[Ballot]]:
+        """Hand in this process's ballots of one step, return what its agents are due.
+
+        ballots: one per agent that lives in this process, all of one step.
+        graders: per such agent, the names of the agents whose ballots it needs.
+        Returns, per agent, those ballots in that order, each checked against the
+        agent's own. Raises ExchangeError on a ballot of another run, step, row
+        list or answer policy, ExchangeTimeout naming the agent that is late.
+        """
+        ...

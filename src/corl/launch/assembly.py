@@ -1,0 +1,114 @@
+"""Build the agents that live in one process, run the loop over them, save what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from corl.agent import Agent
+from corl.cohort import StepControl, train
+from corl.config import Recipe
+from corl.data.order import step_rows
+from corl.data.prompts import PromptSet
+from corl.exchange import Exchange
+from corl.policy import Policy, load_policy
+from corl.run.checkpoint import load_training_state, prune, save_checkpoint, save_final
+from corl.run.directory import RunDirectory, RunFacts
+from corl.run.journal import Journal
+
+
+def build_agent(
+    name: str,
+    *,
+    recipe: Recipe,
+    run: RunDirectory,
+    facts: RunFacts,
+    prompts: PromptSet,
+    done_step: int,
+    device: str,
+) -> Agent:
+    """One agent as it was after `done_step` (0: as its recipe starts it)."""
+    config = recipe.agent(name)
+    torch.set_num_threads(facts.threads[name])
+    load = partial(load_policy, device=device, trust_remote_code=config.trust_remote_code)
+    policy = load(
+        run.checkpoint(name, done_step) if done_step else config.model,
+        dtype=config.dtype,
+        gradient_checkpointing=recipe.optimizer.gradient_checkpointing,
+    )
+    reference: Policy | None = None
+    if recipe.grpo.kl > 0:  # it never learns, so its weights need no more than compute precision
+        is_bf16 = policy.compute_dtype == torch.bfloat16
+        reference = load(config.model, dtype="bfloat16" if is_bf16 else "float32")
+    agent = Agent(
+        config,
+        recipe,
+        run_id=facts.run_id,
+        policy=policy,
+        reference=reference,
+        prompts=prompts,
+        total_steps=facts.steps,
+        threads=facts.threads[name],
+        journal=Journal(run.journal(name)),
+    )
+    if done_step:
+        agent.learner.load_state_dict(load_training_state(run, name, done_step))
+    return agent
+
+
+def run_agents(
+    agents: Sequence[Agent],
+    exchange: Exchange,
+    *,
+    recipe: Recipe,
+    run: RunDirectory,
+    facts: RunFacts,
+    num_rows: int,
+    done_step: int,
+    control: StepControl,
+    report: Callable[[], None] = lambda: None,
+) -> int:
+    """Train this process's agents to the end of the run, or to an agreed stop.
+
+    Saves checkpoints on the recipe's schedule, and `final/` or, when stopped,
+    one more checkpoint. Returns the last step done.
+    """
+    every = recipe.checkpoint.every
+
+    def after_step(step: int) -> None:
+        if every and step % every == 0 and step < facts.steps:
+            _checkpoint(agents, step, recipe=recipe, run=run)
+        report()
+
+    last = train(
+        agents,
+        exchange,
+        rows_of_step=partial(
+            step_rows,
+            num_rows=num_rows,
+            per_step=recipe.batch.prompts,
+            data_seed=recipe.order_seed,
+        ),
+        first_step=done_step + 1,
+        last_step=facts.steps,
+        control=control,
+        after_step=after_step,
+    )
+    if last == facts.steps:
+        for agent in agents:
+            save_final(run, agent.name, agent.policy)
+    elif last > done_step:
+        _checkpoint(agents, last, recipe=recipe, run=run)
+    return last
+
+
+def _checkpoint(agents: Sequence[Agent], step: int, *, recipe: Recipe, run: RunDirectory) -> None:
+    names = [agent.name for agent in recipe.agents]
+    for agent in agents:
+        save_checkpoint(
+            run, agent.name, step, policy=agent.policy, state=agent.learner.state_dict()
+        )
+    for agent in agents:
+        prune(run, agent.name, names, keep=recipe.checkpoint.keep)

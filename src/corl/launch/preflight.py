@@ -1,0 +1,224 @@
+"""Check a recipe whole before the first weight is loaded.
+
+`corl check` shows what comes out; `corl train` and `corl resume` begin with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from corl.answers import majority
+from corl.config import AgentConfig, Recipe
+from corl.data.order import num_steps
+from corl.data.prompts import PromptSet, align, load_prompts
+from corl.data.reading import check_kinds
+from corl.data.template import render
+from corl.errors import PromptError, RecipeError
+from corl.launch.placement import (
+    available_cores,
+    devices_per_agent,
+    pick_launcher,
+    threads_per_agent,
+)
+from corl.policy import ModelFacts, check_model
+from corl.policy.facts import load_tokenizer, locate
+from corl.policy.memory import MemoryNeed, available_bytes, memory_need
+from corl.run.tracking import missing_trackers
+from corl.supervision import Supervision, load_supervision
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheck:
+    """What is known of one agent before it is loaded."""
+
+    name: str
+    device: str
+    model: ModelFacts
+    prompts: PromptSet
+    longest_prompt: int
+    """Tokens, system prompt and template included."""
+    memory: MemoryNeed
+    graders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """A recipe that holds together, and what it comes to on this machine."""
+
+    agents: tuple[AgentCheck, ...]
+    steps: int
+    launcher: str
+    threads: dict[str, int]
+    warnings: tuple[str, ...]
+
+    @property
+    def prompts(self) -> dict[str, PromptSet]:
+        """Aligned rows of each agent."""
+        return {agent.name: agent.prompts for agent in self.agents}
+
+    @property
+    def devices(self) -> dict[str, str]:
+        """Device of each agent."""
+        return {agent.name: agent.device for agent in self.agents}
+
+
+def preflight(recipe: Recipe) -> Preflight:
+    """Validate models, prompts, supervision, placement and memory.
+
+    Raises RecipeError (or its PromptError, ModelError) with one line that names
+    the first thing that cannot work.
+    """
+    import torch
+
+    supervision = _check_supervision(recipe)
+    models = {
+        agent.name: check_model(agent.model, trust_remote_code=agent.trust_remote_code)
+        for agent in recipe.agents
+    }
+    prompts = _check_prompts(recipe, supervision)
+    devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
+    cores = available_cores()
+    checks = tuple(
+        _check_agent(agent, recipe, models, prompts, devices, supervision)
+        for agent in recipe.agents
+    )
+    _check_memory(checks)
+    num_rows = len(checks[0].prompts.rows)
+    return Preflight(
+        agents=checks,
+        steps=recipe.steps
+        or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
+        launcher=pick_launcher(recipe, cores=cores, devices=devices),
+        threads=threads_per_agent(recipe, cores=cores),
+        warnings=tuple(_warnings(recipe, checks)),
+    )
+
+
+def _check_supervision(recipe: Recipe) -> Supervision:
+    supervision = load_supervision(recipe.supervision)
+    for agent in recipe.agents:
+        supervision.graders(agent.name, recipe.ring)
+    try:
+        majority([], ties=recipe.votes.ties, min_support=recipe.votes.min_support)
+    except ValueError as error:
+        raise RecipeError(f"votes: {error}") from None
+    missing = missing_trackers(recipe)
+    if missing:
+        raise RecipeError(f"tracking.{missing[0]} needs corl[{missing[0]}]; install that extra")
+    return supervision
+
+
+def _check_prompts(recipe: Recipe, supervision: Supervision) -> dict[str, PromptSet]:
+    prompts = align({agent.name: load_prompts(recipe.prompts_of(agent)) for agent in recipe.agents})
+    first = next(iter(prompts.values()))
+    check_kinds(first.rows)
+    if len(first.rows) < recipe.batch.prompts:
+        raise PromptError(
+            f"prompt file {first.source} has {len(first.rows)} rows, fewer than the "
+            f"{recipe.batch.prompts} of one step; lower batch.prompts"
+        )
+    if supervision.needs_labels:
+        for name, rows in prompts.items():
+            if all(row.label is None for row in rows.rows):
+                field = recipe.prompts_of(recipe.agent(name)).answer_field
+                raise PromptError(
+                    f"supervision {recipe.supervision.method} needs labels, but no row of "
+                    f"{rows.source} has a field {field!r}; set `prompts.answer_field`"
+                )
+    return prompts
+
+
+def _check_agent(
+    agent: AgentConfig,
+    recipe: Recipe,
+    models: Mapping[str, ModelFacts],
+    prompts: Mapping[str, PromptSet],
+    devices: Mapping[str, str],
+    supervision: Supervision,
+) -> AgentCheck:
+    model, rows = models[agent.name], prompts[agent.name]
+    longest = _longest_prompt(agent, rows, model)
+    sampling = recipe.sampling_of(agent)
+    length = min(longest + sampling.max_tokens, model.context_length)
+    return AgentCheck(
+        name=agent.name,
+        device=devices[agent.name],
+        model=model,
+        prompts=rows,
+        longest_prompt=longest,
+        memory=memory_need(
+            model,
+            agent_dtype=agent.dtype,
+            device=devices[agent.name],
+            optimizer=recipe.optimizer,
+            keeps_reference=recipe.grpo.kl > 0,
+            decoded_rows=min(
+                recipe.rollout.max_rows, recipe.batch.prompts * recipe.batch.completions
+            ),
+            sequence_length=length,
+        ),
+        graders=supervision.graders(agent.name, recipe.ring),
+    )
+
+
+def _longest_prompt(agent: AgentConfig, prompts: PromptSet, model: ModelFacts) -> int:
+    tokenizer = load_tokenizer(
+        locate(agent.model), agent.model, trust_remote_code=agent.trust_remote_code
+    )
+    longest = 0
+    for number, row in enumerate(prompts.rows, start=1):
+        ids = render(
+            tokenizer,
+            row.text,
+            system_prompt=agent.system_prompt,
+            chat=agent.chat,
+            chat_template_kwargs=agent.chat_template_kwargs,
+        )
+        if not ids:
+            raise PromptError(
+                f"row {number} (id {row.id!r}) of {prompts.source} is no token at all to agent "
+                f"{agent.name!r}"
+            )
+        if len(ids) >= model.context_length:
+            raise PromptError(
+                f"row {number} (id {row.id!r}) of {prompts.source} is {len(ids)} tokens long, but "
+                f"agent {agent.name!r} has a context of {model.context_length}: drop or shorten it"
+            )
+        longest = max(longest, len(ids))
+    return longest
+
+
+def _check_memory(checks: tuple[AgentCheck, ...]) -> None:
+    for device in sorted({check.device for check in checks}):
+        here = [check for check in checks if check.device == device]
+        need = sum(check.memory.total for check in here)
+        have = available_bytes(device)
+        if have is not None and need > have:
+            names = " and ".join(check.name for check in here)
+            raise RecipeError(
+                f"{names} need about {need / 2**30:.1f} GiB on {device}, where {have / 2**30:.1f} "
+                f"GiB are free: {_cheaper(here)}"
+            )
+
+
+def _cheaper(checks: list[AgentCheck]) -> str:
+    saved = sum(check.memory.saved_by_bf16 for check in checks)
+    if saved:
+        return (
+            f"optimizer.kind: adamw_bf16 with dtype: bfloat16 saves about {saved / 2**30:.1f} GiB; "
+            "fewer optimizer.tokens_per_microbatch or rollout.max_rows save activations and cache"
+        )
+    return "lower optimizer.tokens_per_microbatch and rollout.max_rows, or take smaller models"
+
+
+def _warnings(recipe: Recipe, checks: tuple[AgentCheck, ...]) -> list[str]:
+    found = []
+    for check in checks:
+        room = check.model.context_length - check.longest_prompt
+        if room < recipe.sampling_of(recipe.agent(check.name)).max_tokens:
+            found.append(
+                f"agent {check.name!r}: the longest prompt leaves {room} tokens of context, fewer "
+                "than sampling.max_tokens; its completions end there"
+            )
+    return found

@@ -1,0 +1,105 @@
+"""Start a run from a recipe, or resume one from its directory.
+
+A resumed run is the same run: it takes recipe, run id, steps, launcher and
+thread counts from the directory, is cut back to the newest step that every
+agent has saved, and goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers.utils import logging as transformers_logging
+
+from corl.config import Recipe
+from corl.errors import CheckpointError
+from corl.launch.control import StopRequest
+from corl.launch.in_process import run_in_process
+from corl.launch.job import Job
+from corl.launch.preflight import Preflight, preflight
+from corl.launch.processes import run_in_processes
+from corl.run.checkpoint import cohort_steps, cut_after
+from corl.run.directory import RunDirectory, RunFacts, new_run_id
+from corl.run.environment import write_environment
+from corl.run.journal import Journal, MetricsAssembler
+from corl.run.progress import Progress
+from corl.run.tracking import open_trackers
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a start of a run ended."""
+
+    run: RunDirectory
+    last_step: int
+    total_steps: int
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all steps are done, not just up to a stop."""
+        return self.last_step == self.total_steps
+
+
+def start_run(
+    recipe: Recipe, out: str | Path, *, progress: Callable[[Recipe, int, int], Progress]
+) -> Outcome:
+    """Check a recipe, make its run directory and train.
+
+    progress: makes the display, given recipe, steps done and steps in all.
+    Raises RecipeError or CheckpointError before any weight is loaded.
+    """
+    RunDirectory(out).require_new()
+    checked = preflight(recipe)
+    facts = RunFacts(new_run_id(), checked.threads, checked.launcher, checked.steps)
+    run = RunDirectory.create(out, recipe, facts)
+    with run.locked():
+        return _launch(recipe, run, facts, checked, done_step=0, progress=progress)
+
+
+def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progress]) -> Outcome:
+    """Continue a run from the newest checkpoint that every agent has."""
+    run = RunDirectory(root)
+    recipe, facts = run.load()
+    names = [agent.name for agent in recipe.agents]
+    if all(run.final(name).exists() for name in names):
+        raise CheckpointError(f"{run.root} is finished: all {facts.steps} steps are done")
+    with run.locked():
+        done_step = max(cohort_steps(run, names), default=0)
+        checked = preflight(recipe)
+        for name in names:
+            cut_after(run, name, done_step)
+            Journal(run.journal(name)).cut_after(done_step)
+        return _launch(recipe, run, facts, checked, done_step=done_step, progress=progress)
+
+
+def _launch(
+    recipe: Recipe,
+    run: RunDirectory,
+    facts: RunFacts,
+    checked: Preflight,
+    *,
+    done_step: int,
+    progress: Callable[[Recipe, int, int], Progress],
+) -> Outcome:
+    transformers_logging.disable_progress_bar()  # ours tells more
+    write_environment(run, devices=checked.devices)
+    job = Job(recipe, run, facts, checked.prompts, checked.devices, done_step)
+    stop = StopRequest()
+    assembler = MetricsAssembler(run, job.names)
+    assembler.collect()
+    launcher = run_in_processes if facts.launch == "processes" else run_in_process
+    with (
+        stop.listening(),
+        progress(recipe, done_step, facts.steps) as display,
+        open_trackers(recipe, run, first_step=done_step + 1) as trackers,
+    ):
+
+        def report() -> None:
+            for record in assembler.collect():
+                display.show(record)
+                trackers.log(record)
+
+        last_step = launcher(job, stop=stop, report=report)
+    return Outcome(run, last_step, facts.steps)

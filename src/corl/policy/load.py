@@ -1,0 +1,221 @@
+"""A checkpoint becomes a policy, and a policy becomes an ordinary Hugging Face directory.
+
+The model always stays in evaluation mode, in training too: dropout off keeps the learner's
+distribution equal to the one that was sampled from, and a policy gradient needs no other
+regulariser. Master weights are fp32 unless bf16 is asked for: at reinforcement-learning rates one
+update is smaller than bf16's step. Weights that are missing, unknown or of another shape are
+errors here (transformers only warns and trains on random numbers).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from corl.errors import ModelError
+from corl.policy.facts import context_length, first_line, load_config, load_tokenizer, locate
+from corl.policy.stop_tokens import stop_ids
+
+Dtype = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(slots=True)
+class Policy:
+    """One agent's model with all that sampling and learning need to know of it."""
+
+    model: Any
+    """A transformers PreTrainedModel holding the master weights; in evaluation mode."""
+    tokenizer: Any
+    device: torch.device
+    compute_dtype: torch.dtype
+    """What matrices are multiplied in; float32 or bfloat16."""
+    stop_ids: frozenset[int]
+    """Token ids that end a completion."""
+    context_length: int
+    """Longest prompt plus completion, tokens."""
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        """Dtype of the master weights."""
+        return next(self.model.parameters()).dtype
+
+
+def load_policy(
+    source: str | Path,
+    *,
+    dtype: Dtype = "auto",
+    device: str | torch.device = "auto",
+    trust_remote_code: bool = False,
+    gradient_checkpointing: bool = False,
+) -> Policy:
+    """Load a causal language model for training.
+
+    source: directory or hub id; safetensors only.
+    dtype: "auto" is fp32 weights, multiplied in bf16 on a GPU and fp32 elsewhere; "float32" and
+    "bfloat16" set both. device: "auto" is the first GPU, else the CPU.
+    Raises ModelError with the checkpoint's name for anything that would not train it faithfully.
+    """
+    target = _pick_device(device)
+    weight_dtype, compute_dtype = _pick_dtypes(dtype, target)
+    location = locate(source)
+    config = load_config(location, source, trust_remote_code=trust_remote_code)
+    tokenizer = load_tokenizer(location, source, trust_remote_code=trust_remote_code)
+    model = _load_weights(location, source, config, weight_dtype, trust_remote_code)
+    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+        raise ModelError(
+            f"model {str(source)!r}: its tokenizer has {len(tokenizer)} tokens, its embedding only "
+            f"{model.get_input_embeddings().weight.shape[0]}. Use the checkpoint's own tokenizer."
+        )
+    model.to(target)
+    if gradient_checkpointing:
+        _enable_checkpointing(model)
+    policy = Policy(
+        model=model,
+        tokenizer=tokenizer,
+        device=target,
+        compute_dtype=compute_dtype,
+        stop_ids=stop_ids(tokenizer, getattr(model, "generation_config", None)),
+        context_length=context_length(model.config, tokenizer),
+    )
+    set_learning_mode(model)
+    return policy
+
+
+def _enable_checkpointing(model: Any) -> None:
+    """Recompute layers in the backward pass, under either name that transformers gives it."""
+    options = {"use_reentrant": False}
+    try:
+        if hasattr(model, "activation_checkpointing_enable"):
+            model.activation_checkpointing_enable(activation_checkpointing_kwargs=options)
+        else:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+    except ValueError as error:
+        raise ModelError(
+            f"{first_line(error)} Set optimizer.gradient_checkpointing: false for this agent."
+        ) from error
+
+
+def set_learning_mode(model: Any) -> None:
+    """Dropout off everywhere, gradient checkpointing still on where it was enabled.
+
+    transformers checkpoints a layer only while that layer's own `training` flag is set, so the
+    flag is raised on such layers alone; their children, which hold every dropout, stay in
+    evaluation mode.
+    """
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, GradientCheckpointingLayer) and module.gradient_checkpointing:
+            module.training = True
+
+
+def save_policy(policy: Policy, directory: str | Path) -> None:
+    """Write weights, config, generation config and tokenizer as save_pretrained does.
+
+    Weights are written in the master dtype. Equal weights give equal bytes. The caller makes the
+    write atomic.
+    """
+    target = Path(directory)
+    target.mkdir(parents=True, exist_ok=True)
+    generation = getattr(policy.model, "generation_config", None)
+    # Older checkpoints carry a temperature beside do_sample: false, which the writer refuses.
+    if generation is not None and not generation.do_sample and _is_inconsistent(generation):
+        generation.do_sample = True
+    policy.model.save_pretrained(target)
+    policy.tokenizer.save_pretrained(target)
+
+
+def _is_inconsistent(generation: Any) -> bool:
+    try:
+        generation.validate(strict=True)
+    except ValueError:
+        return True
+    return False
+
+
+def _pick_device(device: str | torch.device) -> torch.device:
+    if str(device) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        target = torch.device(device)
+    except RuntimeError as error:
+        raise ModelError(
+            f"device {device!r} is unknown to torch. Use auto, cpu, cuda or cuda:N."
+        ) from error
+    if target.type == "cuda" and (target.index or 0) >= torch.cuda.device_count():
+        raise ModelError(
+            f"device {device!r}: torch sees {torch.cuda.device_count()} GPU(s) here. "
+            "Use device: auto, or one that exists."
+        )
+    return target
+
+
+def _pick_dtypes(dtype: Dtype, device: torch.device) -> tuple[torch.dtype, torch.dtype]:
+    """Return (weights, compute)."""
+    if dtype == "auto":
+        return torch.float32, torch.bfloat16 if device.type == "cuda" else torch.float32
+    if dtype == "float32":
+        return torch.float32, torch.float32
+    if dtype == "bfloat16":
+        return torch.bfloat16, torch.bfloat16
+    raise ModelError(f"dtype {dtype!r} is not supported. Use auto, float32 or bfloat16.")
+
+
+def _load_weights(
+    location: str,
+    source: str | Path,
+    config: Any,
+    dtype: torch.dtype,
+    trust_remote_code: bool,
+) -> Any:
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(
+            location,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=trust_remote_code,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        if _has_only_pickles(location):
+            advice = "Pickled weights are refused: save_pretrained it again as safetensors."
+        else:
+            advice = "It needs whole *.safetensors files that fit its config.json."
+        raise ModelError(
+            f"model {str(source)!r}: its weights do not load ({first_line(error)}). {advice}"
+        ) from error
+    _require_complete(info, source)
+    return model
+
+
+def _require_complete(info: dict[str, Any], source: str | Path) -> None:
+    """Every weight of the model came from the checkpoint, and the other way round."""
+    faults = {
+        "missing from the checkpoint": info.get("missing_keys"),
+        "unknown to the model": info.get("unexpected_keys"),
+        "of another shape": [entry[0] for entry in info.get("mismatched_keys") or ()],
+        "with errors": info.get("error_msgs"),
+    }
+    found = [
+        f"{len(names)} {what} (such as {sorted(names)[0]})"
+        for what, names in faults.items()
+        if names
+    ]
+    if found:
+        raise ModelError(
+            f"model {str(source)!r}: weights {', '.join(found)}. Training would start from random "
+            "or partial weights: use a whole checkpoint whose config.json describes it."
+        )
+
+
+def _has_only_pickles(location: str) -> bool:
+    directory = Path(location)
+    return (
+        directory.is_dir()
+        and not any(directory.glob("*.safetensors"))
+        and any(directory.glob("*.bin"))
+    )

@@ -1,0 +1,100 @@
+"""How much memory an agent takes, estimated from its config before it is loaded.
+
+Weights, gradients and optimiser state are exact; cache and activations are
+estimates for a transformer whose layers keep about 16 numbers per token and
+hidden unit, or one where gradient checkpointing recomputes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corl.config import OptimizerConfig
+from corl.grpo.logprobs import CHUNK_LOGITS
+from corl.policy.facts import ModelFacts
+
+_KEPT_PER_HIDDEN_UNIT = 16
+_CHUNKS_OF_LOGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """Bytes by use, beside the parameter count they follow from."""
+
+    num_parameters: int
+    weights: int
+    gradients: int
+    optimizer: int
+    sampling_copy: int
+    """The bf16 copy that samples where compute is bf16 and weights are not."""
+    reference: int
+    cache: int
+    """Keys and values of the rows decoded at once."""
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """Peak, taking sampling and learning in turns: the larger of cache and activations."""
+        held = self.weights + self.gradients + self.optimizer + self.sampling_copy + self.reference
+        return held + max(self.cache, self.activations)
+
+    @property
+    def saved_by_bf16(self) -> int:
+        """What bf16 weights, gradients and moments would save; 0 where they are bf16 already."""
+        held = self.weights + self.gradients + self.optimizer
+        return max(0, held + self.sampling_copy - 8 * self.num_parameters)
+
+
+def memory_need(
+    model: ModelFacts,
+    *,
+    agent_dtype: str,
+    device: str,
+    optimizer: OptimizerConfig,
+    keeps_reference: bool,
+    decoded_rows: int,
+    sequence_length: int,
+) -> MemoryNeed:
+    """Bytes that one agent needs on its device.
+
+    decoded_rows: completions decoded at once; sequence_length: prompt plus
+    completion, tokens.
+    """
+    weight_bytes = 2 if agent_dtype == "bfloat16" else 4
+    is_fp32 = agent_dtype == "float32" or (agent_dtype == "auto" and device == "cpu")
+    compute_bytes = 4 if is_fp32 else 2
+    moment_bytes = 2 if optimizer.kind == "adamw_bf16" else weight_bytes
+    count = model.num_parameters
+    kept = 1 if optimizer.gradient_checkpointing else _KEPT_PER_HIDDEN_UNIT
+    tokens = max(optimizer.tokens_per_microbatch, sequence_length)
+    return MemoryNeed(
+        num_parameters=count,
+        weights=count * weight_bytes,
+        gradients=count * weight_bytes,
+        optimizer=2 * count * moment_bytes,
+        sampling_copy=count * 2 if compute_bytes < weight_bytes else 0,
+        reference=count * compute_bytes if keeps_reference else 0,
+        cache=2
+        * model.num_layers
+        * model.kv_width
+        * decoded_rows
+        * sequence_length
+        * compute_bytes,
+        activations=tokens * model.hidden_size * model.num_layers * kept * compute_bytes
+        + _CHUNKS_OF_LOGITS * 4 * min(tokens * model.vocab_size, CHUNK_LOGITS),
+    )
+
+
+def available_bytes(device: str) -> int | None:
+    """Free memory of a device; None where it cannot be told."""
+    import torch
+
+    if device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free)
+    try:
+        with open("/proc/meminfo") as stream:
+            fields = dict(line.split(":", 1) for line in stream)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None

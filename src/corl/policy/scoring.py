@@ -1,0 +1,267 @@
+"""Log-probabilities of completions under a causal language model.
+
+The transformer runs once over right-padded rows; only the positions that
+predict a completion token reach the head, which is applied here in chunks.
+Whether head and logit transforms are read rightly is not assumed: at
+construction one short input goes through the model's own forward as well, and
+a model that disagrees is scored through its own forward, row by row.
+
+Rows carry explicit positions and no attention mask: padding stands behind every
+real token, where a causal model cannot see it, and attention kernels are
+fastest without one.
+
+Shapes: B rows, S positions, T completion tokens, N completion tokens in line.
+"""
+
+import inspect
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+
+from corl.errors import PromptError
+from corl.grpo import selected_logps
+
+_log = logging.getLogger(__name__)
+
+# Names under which configurations keep a factor of the logits; the probe tells
+# whether it multiplies or divides.
+_SCALE_KEYS = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+
+
+class TrainablePolicy(Protocol):
+    """What scoring and learning need of a policy."""
+
+    @property
+    def model(self) -> Any: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def compute_dtype(self) -> torch.dtype: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Per completion token; entries behind a row's last token are 0."""
+
+    logps_bt: Tensor
+    """float32 log-probability of each token at the sampling temperature, in nats."""
+    entropy_bt: Tensor
+    """float32 entropy of the distribution it was drawn from, in nats, detached."""
+    mask_bt: Tensor
+    """bool, true on completion tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    linear: nn.Linear
+    scale: float
+    softcap: float | None
+
+
+class CompletionScorer:
+    """Scores completions of one model, in the mode it is in, at one temperature.
+
+    The caller sees to it that dropout is off (`corl.policy.load.set_learning_mode`).
+    `path` is "chunked", or "model" where the model's head could not be matched.
+    """
+
+    def __init__(
+        self, policy: TrainablePolicy, *, temperature: float, chunk_tokens: int | None = None
+    ) -> None:
+        self._model = policy.model
+        self._device = torch.device(policy.device)
+        self._temperature = temperature
+        self._chunk_tokens = chunk_tokens
+        weights_dtype = next(self._model.parameters()).dtype
+        # Master weights in float32 are cast where they are used; others compute as they are.
+        self._autocast_to = policy.compute_dtype if weights_dtype == torch.float32 else None
+        if self._autocast_to == torch.float32:
+            self._autocast_to = None
+        self._base = _base_of(self._model)
+        self._head = self._probe()
+        if self._head is None:
+            _log.warning(
+                "the head of %s is scored through the model's own forward, row by row: "
+                "its logits are not head(hidden states) times a factor under a soft cap",
+                type(self._model).__name__,
+            )
+
+    @property
+    def path(self) -> str:
+        return "model" if self._head is None else "chunked"
+
+    def __call__(
+        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+    ) -> Scores:
+        """Score the completion `token_ids[b]` of the prompt `prompt_ids[b]`, for B rows.
+
+        Raises PromptError for an empty prompt: its first token has no condition.
+        """
+        for row, prompt in enumerate(prompt_ids):
+            if len(prompt) == 0:
+                raise PromptError(f"row {row} has an empty prompt; a prompt needs a token.")
+        lengths_b = torch.tensor([len(tokens) for tokens in token_ids])
+        width = int(lengths_b.max()) if len(token_ids) else 0
+        mask_bt = (torch.arange(width) < lengths_b[:, None]).to(self._device)
+        targets_n = torch.tensor([t for row in token_ids for t in row], device=self._device)
+        targets_n = targets_n.long()
+        if self._head is None:
+            logps_n, entropy_n = self._through_model(prompt_ids, token_ids)
+        else:
+            hidden_nh = self._completion_hidden(prompt_ids, token_ids, mask_bt)
+            logps_n, entropy_n = self._through_head(self._head, hidden_nh, targets_n)
+        return Scores(_spread(logps_n, mask_bt), _spread(entropy_n, mask_bt), mask_bt)
+
+    def _completion_hidden(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        mask_bt: Tensor,
+    ) -> Tensor:
+        """Hidden states [N, H] of the positions that predict a completion token."""
+        rows = [
+            torch.tensor([*prompt, *tokens])
+            for prompt, tokens in zip(prompt_ids, token_ids, strict=True)
+        ]
+        # Any valid token serves as padding, since nothing attends to it.
+        ids_bs = pad_sequence(rows, batch_first=True, padding_value=0).to(self._device)
+        hidden_bsh = self._hidden(ids_bs)
+        first_b = torch.tensor([len(prompt) - 1 for prompt in prompt_ids], device=self._device)
+        row_starts_b = torch.arange(len(rows), device=self._device) * ids_bs.shape[1]
+        offsets_t = torch.arange(mask_bt.shape[1], device=self._device)
+        positions_bt = (row_starts_b + first_b)[:, None] + offsets_t
+        return hidden_bsh.flatten(0, 1).index_select(0, positions_bt[mask_bt])
+
+    def _hidden(self, ids_bs: Tensor) -> Tensor:
+        positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
+        arguments = {"position_ids": positions_bs, "use_cache": False}
+        arguments = {k: v for k, v in arguments.items() if _takes(self._base, k)}
+        with self._autocast():
+            hidden_bsh = self._base(input_ids=ids_bs, **arguments).last_hidden_state
+        # Norms may end in float32 under autocast; the head computes like the layers.
+        return hidden_bsh if self._autocast_to is None else hidden_bsh.to(self._autocast_to)
+
+    def _through_head(
+        self, head: _Head, hidden_nh: Tensor, targets_n: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return selected_logps(
+            hidden_nh,
+            head.linear.weight,
+            head.linear.bias,
+            targets_n,
+            temperature=self._temperature,
+            softcap=head.softcap,
+            scale=head.scale,
+            chunk_tokens=self._chunk_tokens,
+        )
+
+    def _through_model(
+        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor]:
+        """The same numbers from the model's own logits, one row alive at a time."""
+        scored = [
+            checkpoint(self._row, list(prompt), list(tokens), use_reentrant=False)
+            for prompt, tokens in zip(prompt_ids, token_ids, strict=True)
+            if len(tokens)
+        ]
+        if not scored:
+            return torch.zeros(0, device=self._device), torch.zeros(0, device=self._device)
+        return torch.cat([logps for logps, _ in scored]), torch.cat([ent for _, ent in scored])
+
+    def _row(self, prompt: list[int], tokens: list[int]) -> tuple[Tensor, Tensor]:
+        ids_1s = torch.tensor([prompt + tokens], device=self._device)
+        logits_tv = self._model_logits(ids_1s, keep=len(tokens) + 1)[0, -len(tokens) - 1 : -1]
+        all_tv = torch.log_softmax(logits_tv.float() / self._temperature, dim=-1)
+        logps_t = all_tv.gather(1, ids_1s[0, len(prompt) :, None]).squeeze(1)
+        with torch.no_grad():
+            entropy_t = -(all_tv.exp() * all_tv).sum(dim=-1)
+        return logps_t, entropy_t
+
+    def _model_logits(self, ids_bs: Tensor, *, keep: int) -> Tensor:
+        positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
+        arguments = {"position_ids": positions_bs, "use_cache": False, "logits_to_keep": keep}
+        arguments = {k: v for k, v in arguments.items() if _takes(self._model, k)}
+        with self._autocast():
+            return self._model(input_ids=ids_bs, **arguments).logits
+
+    @torch.no_grad()
+    def _probe(self) -> _Head | None:
+        """The head as this file will apply it, or None if the model's logits differ.
+
+        The head's output is blown up to 50 inside the model for this one call:
+        the small logits of an untrained model would hide a soft cap.
+        """
+        linear = self._model.get_output_embeddings()
+        if self._base is None or type(linear) is not nn.Linear:
+            return None
+        ids_1s = torch.arange(8, device=self._device)[None] % linear.out_features
+        hidden_1sh = self._hidden(ids_1s)
+        with self._autocast():
+            raw_1sv = nn.functional.linear(hidden_1sh, linear.weight, linear.bias).float()
+        factor = 50.0 / raw_1sv.abs().max().clamp(min=1e-20).item()
+        hook = linear.register_forward_hook(lambda _m, _args, output: output * factor)
+        try:
+            theirs_1sv = self._model_logits(ids_1s, keep=8).float()
+        finally:
+            hook.remove()
+        # Sums in another order, or a quarter of the last bits of a bfloat16 logit.
+        tolerance = 1e-4 if hidden_1sh.dtype == torch.float32 else 2e-2
+        return _matching_head(linear, self._model.config, raw_1sv * factor, theirs_1sv, tolerance)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        enabled = self._autocast_to is not None
+        return torch.autocast(self._device.type, dtype=self._autocast_to, enabled=enabled)
+
+
+def _base_of(model: Any) -> Any:
+    """The transformer without its head, or None if the model has no such part."""
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base = getattr(inner, "base_model", inner)
+    return None if base is inner else base
+
+
+def _takes(module: nn.Module, argument: str) -> bool:
+    parameters = inspect.signature(module.forward).parameters
+    return argument in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _spread(values_n: Tensor, mask_bt: Tensor) -> Tensor:
+    return values_n.new_zeros(mask_bt.shape).masked_scatter(mask_bt, values_n)
+
+
+def _matching_head(
+    linear: nn.Linear, config: Any, raw_1sv: Tensor, theirs_1sv: Tensor, tolerance: float
+) -> _Head | None:
+    """The factor and soft cap of `config` that come closest to the model's logits."""
+    if theirs_1sv.shape != raw_1sv.shape:
+        return None
+    text_config = config.get_text_config()
+    named = [getattr(text_config, key, None) for key in _SCALE_KEYS]
+    factors = [float(f) for f in named if isinstance(f, int | float) and f]
+    caps = [getattr(text_config, "final_logit_softcapping", None), None]
+    heads = [
+        _Head(linear, scale, cap)
+        for scale in [1.0, *factors, *(1.0 / f for f in factors)]
+        for cap in caps
+    ]
+    best = min(heads, key=lambda head: _error(head, raw_1sv, theirs_1sv))
+    # Written so that NaN logits do not match.
+    fits = _error(best, raw_1sv, theirs_1sv) <= tolerance
+    return best if fits else None
+
+
+def _error(head: _Head, raw_1sv: Tensor, theirs_1sv: Tensor) -> float:
+    """Largest difference relative to the model's largest logit."""
+    ours_1sv = raw_1sv * head.scale
+    if head.softcap is not None:
+        ours_1sv = torch.tanh(ours_1sv / head.softcap) * head.softcap
+    return ((ours_1sv - theirs_1sv).abs().max() / theirs_1sv.abs().max().clamp(min=1.0)).item()
