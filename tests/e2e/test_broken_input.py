@@ -83,7 +83,7 @@ def test_broken_input_is_one_line(corl, tmp_path, case, says):
 def test_check_prints_what_the_recipe_comes_to(corl):
     code, printed = corl("check", RECIPE)
     assert code == 0
-    assert "120 steps of 16 prompts x 8 completions" in printed.out
+    assert "160 steps of 16 prompts x 8 completions" in printed.out
     assert "the recipe holds together" in printed.out
 
 
