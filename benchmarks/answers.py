@@ -8,7 +8,10 @@ less (nothing here waits):
 2. One step: 128 prompts x 12 completions of some 300 words read and voted on.
 3. The slowest of many hostile texts of up to 64 KB, in processor time of this thread.
 
-    python benchmarks/answers.py --data FOLDER/math_level345_train.jsonl
+    python benchmarks/answers.py --data FOLDER/math_level345_train.jsonl \\
+        --solutions FOLDER/gsm8k_train.jsonl
+
+With `--solutions` the first measurement is repeated on completions that people wrote.
 """
 
 from __future__ import annotations
@@ -179,21 +182,33 @@ def slowest_hostile() -> tuple[float, str]:
     return worst
 
 
+def print_rates(speed: dict[str, float]) -> None:
+    for name, rate in speed.items():
+        ratio = rate / speed["math-verify"]
+        print(f"{name:12} {rate:10.0f} answers/s   {ratio:6.1f} x math-verify")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="JSON lines with a field `answer`")
+    parser.add_argument(
+        "--solutions", type=Path, help="JSON lines whose `answer` is a whole worked solution"
+    )
     parser.add_argument("--sample", type=int, default=1500, help="golds per round")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     rng = random.Random(0)
     golds = golds_of(options.data)
     texts = in_prose(rng.sample(golds, min(options.sample, len(golds))), rng)
+    print("golds in prose:")
     speed = rates(texts, options.rounds)
-    for name, rate in speed.items():
-        ratio = rate / speed["math-verify"]
-        print(f"{name:12} {rate:10.0f} answers/s   {ratio:6.1f} x math-verify")
+    print_rates(speed)
+    if options.solutions:
+        print("worked solutions, as people wrote them:")
+        written = golds_of(options.solutions)
+        print_rates(rates(rng.sample(written, min(options.sample, len(written))), options.rounds))
     groups = long_completions(golds, rng)
     times = step_times(groups, options.rounds)
     words = statistics.median(len(text.split()) for texts in groups for text in texts)

@@ -13,28 +13,30 @@ from dataclasses import dataclass, field
 
 import torch
 
-from corl.answers import POLICY_VERSION, Answer, Vote, majority
+from corl.answers import POLICY_VERSION, Answer, Vote
 from corl.config import AgentConfig, Recipe
 from corl.data.prompts import PromptRow, PromptSet
-from corl.data.reading import read_completion, read_label
-from corl.data.template import render
-from corl.errors import NonFiniteLossError
+from corl.data.reading import read_label
 from corl.exchange import Ballot, rows_digest
 from corl.policy import Policy
 from corl.policy.learner import LearnBatch, Learner
 from corl.policy.scoring import CompletionScorer
-from corl.rollout.noise import Noise, stream_seed
+from corl.policy.teacher import follow
+from corl.rollout.noise import stream_seed
 from corl.rollout.rollout import Rollout
-from corl.rollout.transformers_engine import TransformersEngine
 from corl.run.journal import Journal
 from corl.run.metrics import StepTimes, step_record
 from corl.run.pages import write_page
 from corl.supervision import Evidence, Rewards, Supervision, load_supervision
+from corl.voter import Voter, vote_keys
 
 
 @dataclass(slots=True)
 class Sampled:
-    """What an agent sampled in one step and reads out of it."""
+    """What an agent sampled in one step and reads out of it.
+
+    Shapes: P rows, K completions of each that are trained on; more may have voted.
+    """
 
     step: int
     rows: list[PromptRow]
@@ -43,12 +45,9 @@ class Sampled:
     """[P][K]"""
     votes: list[Vote | None]
     """[P]"""
+    teacher_votes: list[Vote | None]
+    """[P], empty without a teacher"""
     times: StepTimes = field(default_factory=StepTimes)
-
-    @property
-    def vote_keys(self) -> list[str | None]:
-        """[P] keys of the votes."""
-        return [None if vote is None else vote.answer.key for vote in self.votes]
 
 
 class Agent:
@@ -62,62 +61,70 @@ class Agent:
         run_id: str,
         policy: Policy,
         reference: Policy | None,
+        teacher: Policy | None = None,
         prompts: PromptSet,
         total_steps: int,
         threads: int,
         journal: Journal,
     ) -> None:
-        """reference: the frozen starting policy, where the recipe has a KL term."""
+        """reference: what the KL term holds the policy to, where the recipe has one. teacher:
+        the average of the policy that votes as well, where the method has one."""
         self.name = config.name
         self.policy = policy
-        self._config = config
+        self.teacher = teacher
         self._recipe = recipe
         self._run_id = run_id
-        self._rows = prompts.rows
+        self._prompts = prompts
+        self._total_steps = total_steps
         self._threads = threads
         self._journal = journal
-        self._sampling = recipe.sampling_of(config)
-        self._noise = Noise(recipe.seed, config.name)
         self._supervision: Supervision = load_supervision(recipe.supervision)
         self.graders = self._supervision.graders(config.name, recipe.ring)
-        self._engine = TransformersEngine(policy, max_rows=recipe.rollout.max_rows)
+        self._trained = recipe.batch.completions
+        voting = max(self._supervision.num_votes or 0, self._trained)
+        self._voter = Voter(policy, config, recipe, stream=config.name, completions=voting)
+        self._teacher_voter = None
+        if teacher is not None:  # no agent's name holds a slash
+            stream = f"{config.name}/teacher"
+            self._teacher_voter = Voter(
+                teacher, config, recipe, stream=stream, completions=self._trained
+            )
+        sampling = recipe.sampling_of(config)
         self.learner = Learner(
             policy,
             recipe.optimizer_of(config),
             recipe.grpo,
             name=config.name,
             total_steps=total_steps,
-            temperature=self._sampling.temperature,
-            max_tokens=self._sampling.max_tokens,
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
             reference=None
             if reference is None
-            else CompletionScorer(reference, temperature=self._sampling.temperature),
+            else CompletionScorer(reference, temperature=sampling.temperature),
             seed=stream_seed(recipe.seed, config.name),
         )
 
     def sample(self, step: int, row_indices: Sequence[int]) -> Sampled:
-        """Draw K completions per prompt and read their answers."""
+        """Draw completions per prompt, read their answers and vote; the first K are trained on."""
         torch.set_num_threads(self._threads)
-        started = time.perf_counter()
-        rows = [self._rows[index] for index in row_indices]
-        self._engine.sync()
-        rollout = self._engine.sample(
-            [self._render(row) for row in rows],
-            completions=self._recipe.batch.completions,
-            sampling=self._sampling,
-            noise=self._noise,
-            step=step,
+        rows = self._prompts.at(row_indices)
+        poll = self._voter.poll(rows, step)
+        taught = self._teacher_voter.poll(rows, step) if self._teacher_voter else None
+        polls = [poll] if taught is None else [poll, taught]
+        return Sampled(
+            step,
+            rows,
+            rollout=poll.rollout.first(self._trained),
+            answers=[group[: self._trained] for group in poll.answers],
+            votes=poll.votes,
+            teacher_votes=[] if taught is None else taught.votes,
+            times=StepTimes(
+                sample=sum(each.sample_s for each in polls),
+                read=sum(each.read_s for each in polls),
+                sampled_tokens=sum(each.rollout.num_tokens for each in polls),
+                voted_at=time.perf_counter(),
+            ),
         )
-        self._require_finite(rollout, step)
-        sampled = time.perf_counter()
-        answers = self._read(rows, rollout)
-        rules = self._recipe.votes
-        votes = [
-            majority(group, ties=rules.ties, min_support=rules.min_support) for group in answers
-        ]
-        read = time.perf_counter()
-        times = StepTimes(sample=sampled - started, read=read - sampled, voted_at=read)
-        return Sampled(step, rows, rollout, answers, votes, times)
 
     def vote(self, sampled: Sampled) -> Ballot:
         """The one vote per prompt that crosses to other agents."""
@@ -127,7 +134,7 @@ class Agent:
             agent=self.name,
             answer_policy=POLICY_VERSION,
             digest=rows_digest(row.id for row in sampled.rows),
-            votes=tuple(sampled.vote_keys),
+            votes=tuple(vote_keys(sampled.votes)),
         )
 
     def cross_check(self, sampled: Sampled, ballots: Sequence[Ballot]) -> Rewards:
@@ -138,10 +145,11 @@ class Agent:
         return method.reward(
             Evidence(
                 answers=sampled.answers,
-                own_votes=sampled.vote_keys,
+                own_votes=vote_keys(sampled.votes),
                 entropy=sampled.rollout.entropy.tolist() if statistics else (),
                 self_certainty=sampled.rollout.self_certainty.tolist() if statistics else (),
                 labels=self._labels(sampled.rows) if method.needs_labels else None,
+                teacher_votes=vote_keys(sampled.teacher_votes),
             ),
             [ballot.votes for ballot in ballots],
         )
@@ -160,6 +168,9 @@ class Agent:
                 truncated=sampled.rollout.truncated,
             )
         )
+        if self.teacher is not None:
+            share = self._supervision.teacher_share(sampled.step, steps=self._total_steps)
+            follow(self.teacher, self.policy, share=share)
         sampled.times.learn = time.perf_counter() - started
         self._write_page(sampled, rewards)
         self._journal.append(
@@ -176,33 +187,6 @@ class Agent:
             )
         )
 
-    def _require_finite(self, rollout: Rollout, step: int) -> None:
-        if 0 < rollout.num_tokens == rollout.num_nonfinite:
-            raise NonFiniteLossError(
-                f"agent {self.name!r}, step {step}: no sampled token has a finite log-probability, "
-                "so its weights hold NaN or infinity; lower its learning rate and resume from an "
-                "earlier checkpoint"
-            )
-
-    def _render(self, row: PromptRow) -> list[int]:
-        return render(
-            self.policy.tokenizer,
-            row.text,
-            system_prompt=self._config.system_prompt,
-            chat=self._config.chat,
-            chat_template_kwargs=self._config.chat_template_kwargs,
-        )
-
-    def _read(self, rows: Sequence[PromptRow], rollout: Rollout) -> list[list[Answer | None]]:
-        lenient = self._recipe.votes.lenient
-        return [
-            [
-                read_completion(text, row, truncated=cut_off, lenient=lenient)
-                for text, cut_off in zip(texts, truncated, strict=True)
-            ]
-            for row, texts, truncated in zip(rows, rollout.texts, rollout.truncated, strict=True)
-        ]
-
     def _labels(self, rows: Sequence[PromptRow]) -> list[str | None]:
         answers = [read_label(row) for row in rows]
         return [None if answer is None else answer.key for answer in answers]
@@ -214,7 +198,7 @@ class Agent:
                 self._journal.folder / "pages" / f"step-{sampled.step:06d}.md",
                 step=sampled.step,
                 agent=self.name,
-                graders=self.graders,
+                graded_by=" and ".join(self.graders) or self._supervision.graded_by,
                 rows=sampled.rows[: self._recipe.rollout.save_prompts],
                 texts=sampled.rollout.texts,
                 answers=sampled.answers,

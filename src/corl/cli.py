@@ -80,6 +80,44 @@ def check(recipe: RecipeArgument, overrides: Overrides = None) -> None:
 
 
 @app.command()
+def study(
+    study: Annotated[Path, typer.Argument(help="Study file (YAML).", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Study directory; default: runs/NAME of the study.")
+    ] = None,
+) -> None:
+    """Compare methods on settings over seeds, each measured alike; run again, it continues.
+
+    Example: **corl study recipes/quickstart_study.yaml --out runs/study**
+    """
+    from corl.show import show_study
+    from corl.study import load_study
+    from corl.study.run import run_study
+
+    loaded = load_study(study)
+    root = out or Path("runs") / loaded.name
+    outcome = run_study(loaded, root, console=console)
+    show_study(console, outcome, again=f"corl study {study} --out {root}")
+
+
+@app.command()
+def report(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Run or study directories.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Write one self-contained HTML page about runs and studies.
+
+    Example: **corl report runs/study --out report.html**
+    """
+    from corl.report import write_report
+
+    written = write_report(paths, out)
+    console.print(f"report: {written}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
 def quickstart(
     seeds: Annotated[int | None, typer.Option(help="Seeds of the runs: --seeds 0 1 2.")] = None,
     more_seeds: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
@@ -87,15 +125,32 @@ def quickstart(
     pretrain: Annotated[
         bool, typer.Option(help="First make the small models again, under OUT/models.")
     ] = False,
+    study: Annotated[
+        bool, typer.Option("--study", help="Compare the methods, not Co-RL alone: 25 minutes.")
+    ] = False,
+    all_cells: Annotated[
+        bool, typer.Option("--all", help="The study with every setting and variant: 2 hours.")
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of every run, in place of the recipe's.", min=1)
+    ] = None,
 ) -> None:
     """Run the embedded demonstration: two small models that teach each other.
 
-    Example: **corl quickstart --seeds 0 1 2 --out quickstart**
+    Examples: **corl quickstart --seeds 0 1 2 --out quickstart**;
+    **corl quickstart --study --out runs/quickstart_study**
     """
-    from corl.quickstart.study import run_quickstart
+    from corl.quickstart.study import run_quickstart, run_quickstart_study
+    from corl.show import show_study
 
     chosen = [0, 1, 2] if seeds is None else [seeds, *(more_seeds or [])]
-    run_quickstart(chosen, out, console=console, pretrain=pretrain)
+    if not (study or all_cells):
+        run_quickstart(chosen, out, console=console, pretrain=pretrain, steps=steps)
+        return
+    outcome = run_quickstart_study(
+        chosen, out, console=console, pretrain=pretrain, is_all=all_cells, steps=steps
+    )
+    show_study(console, outcome, again=f"corl quickstart with the same options --out {out}")
 
 
 def _show_version(wanted: bool) -> None:

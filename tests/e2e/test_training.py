@@ -49,7 +49,7 @@ def test_metrics_are_what_they_say(six_steps):
     for record in metrics(six_steps):
         assert 0 <= record["reward_mean"] <= 1
         assert 0 <= record["labelled_share"] <= 1
-        assert record["length_mean"] <= record["length_max"] <= 20
+        assert record["length_mean"] <= record["length_max"] <= 16
         assert record["learning_rate"] == pytest.approx(3e-4)
         assert record["groups_forwarded"] + record["groups_flat"] + record[
             "groups_unlabelled"

@@ -79,7 +79,9 @@ def test_a_run_killed_at_a_random_moment_resumes_to_the_same_bytes(uninterrupted
     assert metrics(run) == metrics(uninterrupted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_stopped_run_saves_one_step_for_all_and_goes_on(uninterrupted, tmp_path, number):
     run = tmp_path / "run"
     process = start("train", RECIPE, "--out", run, *TRAIN, "checkpoint.every=0")
@@ -97,6 +99,7 @@ def test_a_stopped_run_saves_one_step_for_all_and_goes_on(uninterrupted, tmp_pat
     assert final_weights(run) == final_weights(uninterrupted)
 
 
+@pytest.mark.slow
 def test_a_killed_agent_ends_the_run_and_leaves_it_resumable(uninterrupted, tmp_path):
     run = tmp_path / "run"
     process = start("train", RECIPE, "--out", run, *TRAIN)
@@ -113,3 +116,23 @@ def test_a_killed_agent_ends_the_run_and_leaves_it_resumable(uninterrupted, tmp_
     assert "was killed by signal 9" in output and "corl resume" in output
     assert "done: 40 steps" in finish(start("resume", run))
     assert final_weights(run) == final_weights(uninterrupted)
+
+
+@pytest.mark.slow
+def test_an_agent_that_dies_before_it_reads_its_task_ends_the_run(tmp_path):
+    """Thousands of rows, and a process that cannot even start Python's imports."""
+    rows = (RECIPE.parent.parent / "src/corl/quickstart/prompts/train.jsonl").read_text()
+    (tmp_path / "prompts.jsonl").write_text(rows)
+    start_up = tmp_path / "path" / "sitecustomize.py"
+    start_up.parent.mkdir()
+    start_up.write_text("import os, sys\nif '--multiprocessing-fork' in sys.argv: os._exit(9)\n")
+    process = subprocess.Popen(
+        [*COMMAND, "train", RECIPE, "--out", tmp_path / "run", *TRAIN, "prompts.limit=2000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(start_up.parent)},
+    )
+    output = finish(process, timeout=90)
+    assert process.returncode == 1
+    assert "ended with code 9" in output

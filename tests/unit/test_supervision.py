@@ -57,7 +57,7 @@ def test_an_agent_alone_has_no_peer(name):
         method(name).graders("a", ("a",))
 
 
-@pytest.mark.parametrize("name", ["self_vote", "ground_truth", "self_certainty", "entropy"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("peer", "all_peers")])
 def test_the_other_methods_use_no_exchange(name):
     assert method(name).graders("a", RING) == ()
 
@@ -155,3 +155,61 @@ def test_an_unknown_method_is_refused(name, says):
 def test_options_that_do_not_fit_are_refused():
     with pytest.raises(RecipeError, match="do not fit 'peer'"):
         method("peer", strength=2)
+
+
+@pytest.mark.parametrize("name", ["self_vote", "peer", "all_peers"])
+def test_more_completions_may_vote_than_are_trained_on(name):
+    assert method(name).num_votes is None
+    assert method(name, votes=64).num_votes == 64
+    for wrong in (0, -1, 2.5, True, "many"):
+        with pytest.raises(RecipeError, match=r"supervision\.options\.votes"):
+            method(name, votes=wrong)
+
+
+def test_the_two_wordings_label_each_other():
+    evidence = Evidence(
+        answers=[
+            answers(FOUR, FIVE),
+            answers(FOUR, None),
+            answers(FOUR, FIVE),
+            answers(FIVE, FIVE),
+        ],
+        own_votes=[FOUR, None, FIVE, FIVE],
+    )
+    found = method("co_rewarding_1").reward(evidence, [])
+    assert found.labels == [FIVE, FIVE, FOUR, None]
+    assert found.rewards == [[0, 1], [0, 0], [1, 0], [0, 0]]
+    assert found.labelled == [True, True, True, False]
+
+
+@given(st.data())
+def test_a_wording_is_never_graded_by_its_own_vote(data):
+    votes = st.lists(keys, min_size=6, max_size=6)
+    groups = [answers(*group) for group in data.draw(st.lists(votes, min_size=6, max_size=6))]
+    one, other = data.draw(votes), data.draw(votes)
+    for half, kept in ((slice(0, 3), slice(3, 6)), (slice(3, 6), slice(0, 3))):
+        mixed = list(one)
+        mixed[half] = other[half]
+        before = method("co_rewarding_1").reward(Evidence(answers=groups, own_votes=one), [])
+        after = method("co_rewarding_1").reward(Evidence(answers=groups, own_votes=mixed), [])
+        assert before.rewards[half] == after.rewards[half]
+        assert before.labels[kept] == one[half] and after.labels[kept] == other[half]
+
+
+def test_the_teachers_vote_is_the_label_and_the_own_vote_is_not():
+    group = [answers(FOUR, FIVE, None)] * 2
+    for own in (FOUR, FIVE, None):
+        evidence = Evidence(answers=group, own_votes=[own] * 2, teacher_votes=[FIVE, None])
+        found = method("co_rewarding_2").reward(evidence, [])
+        assert found.labels == [FIVE, None]
+        assert found.rewards == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_what_each_method_asks_an_agent_for():
+    def asking(attribute):
+        return {name for name, found in METHODS.items() if getattr(found, attribute)}
+
+    assert asking("needs_labels") == {"ground_truth"}
+    assert asking("needs_token_statistics") == {"self_certainty", "entropy"}
+    assert asking("needs_rewrites") == {"co_rewarding_1"}
+    assert asking("needs_teacher") == {"co_rewarding_2"}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 POLICY_VERSION = "1"
 """Version of the reading rules; raised whenever a rule changes a key."""
 
-NO_ANSWER = frozenset({"none", "null", "nan", "n/a", "n a", "na", "no answer", "unknown"})
+NO_ANSWER = frozenset({"none", "null", "nan", "no answer"})
 """Bare words that state no answer: they never win a vote or earn a reward."""
 
 MAX_BODY = 200

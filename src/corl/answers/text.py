@@ -36,7 +36,10 @@ def says_nothing(raw: str) -> bool:
     """Whether a bare text is empty or only says that there is no answer, such as "None"."""
     if not raw or raw.isspace():
         return True
-    return len(raw) <= 40 and text_body(raw) in NO_ANSWER
+    if len(raw) > 40:
+        return False
+    # Its own rule: without the stroke, "n a" is a product and "Na" is sodium.
+    return text_body(raw) in NO_ANSWER or raw.strip(" \t\n.*$").casefold() == "n/a"
 
 
 def _stays(char: str) -> bool:

@@ -47,6 +47,13 @@ class PromptSet:
     rows: tuple[PromptRow, ...]
     has_ids: bool
     """Whether every row named its own id."""
+    rewritten: PromptSet | None = None
+    """The same rows in a second wording, for methods that train on both."""
+
+    def at(self, indices: Sequence[int]) -> list[PromptRow]:
+        """The rows of a step: those at `indices`, then their second wordings where there are."""
+        wordings = [self] if self.rewritten is None else [self, self.rewritten]
+        return [wording.rows[index] for wording in wordings for index in indices]
 
 
 def load_prompts(config: PromptsConfig) -> PromptSet:

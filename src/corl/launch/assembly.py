@@ -14,9 +14,17 @@ from corl.data.order import step_rows
 from corl.data.prompts import PromptSet
 from corl.exchange import Exchange
 from corl.policy import Policy, load_policy
-from corl.run.checkpoint import load_training_state, prune, save_checkpoint, save_final
+from corl.policy.teacher import teacher_dtype
+from corl.run.checkpoint import (
+    load_training_state,
+    prune,
+    save_checkpoint,
+    save_final,
+    teacher_of,
+)
 from corl.run.directory import RunDirectory, RunFacts
 from corl.run.journal import Journal
+from corl.supervision import load_supervision
 
 
 def build_agent(
@@ -38,16 +46,20 @@ def build_agent(
         dtype=config.dtype,
         gradient_checkpointing=recipe.optimizer.gradient_checkpointing,
     )
+    teacher: Policy | None = None
+    if load_supervision(recipe.supervision).needs_teacher:
+        saved = teacher_of(run, name, done_step) if done_step else config.model
+        teacher = load(saved, dtype=teacher_dtype(config.dtype))
     reference: Policy | None = None
-    if recipe.grpo.kl > 0:  # it never learns, so its weights need no more than compute precision
-        is_bf16 = policy.compute_dtype == torch.bfloat16
-        reference = load(config.model, dtype="bfloat16" if is_bf16 else "float32")
+    if recipe.grpo.kl > 0:
+        reference = teacher or _frozen_start(config.model, policy, load)
     agent = Agent(
         config,
         recipe,
         run_id=facts.run_id,
         policy=policy,
         reference=reference,
+        teacher=teacher,
         prompts=prompts,
         total_steps=facts.steps,
         threads=facts.threads[name],
@@ -56,6 +68,12 @@ def build_agent(
     if done_step:
         agent.learner.load_state_dict(load_training_state(run, name, done_step))
     return agent
+
+
+def _frozen_start(model: str, policy: Policy, load: Callable[..., Policy]) -> Policy:
+    """The starting policy. It never learns, so compute precision is all that it needs."""
+    is_bf16 = policy.compute_dtype == torch.bfloat16
+    return load(model, dtype="bfloat16" if is_bf16 else "float32")
 
 
 def run_agents(
@@ -108,7 +126,15 @@ def _checkpoint(agents: Sequence[Agent], step: int, *, recipe: Recipe, run: RunD
     names = [agent.name for agent in recipe.agents]
     for agent in agents:
         save_checkpoint(
-            run, agent.name, step, policy=agent.policy, state=agent.learner.state_dict()
+            run,
+            agent.name,
+            step,
+            policy=agent.policy,
+            teacher=agent.teacher,
+            state=agent.learner.state_dict(),
         )
+    keep = recipe.health.checkpoints_to_keep(
+        keep=recipe.checkpoint.keep, every=recipe.checkpoint.every
+    )
     for agent in agents:
-        prune(run, agent.name, names, keep=recipe.checkpoint.keep)
+        prune(run, agent.name, names, keep=keep)

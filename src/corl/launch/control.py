@@ -1,9 +1,9 @@
 """Ending a run early, at the same step for every agent.
 
-SIGTERM and Ctrl-C ask for a stop. Agents in one process stop before the next
-step. Agents in processes of their own may be steps apart, so the launcher
-names a last step that none has passed, and all train up to it: then the
-cohort has one checkpoint that everybody shares.
+SIGTERM, Ctrl-C and the run's own health policy ask for a stop. Agents in one
+process stop before the next step. Agents in processes of their own may be
+steps apart, so the launcher names a last step that none has passed, and all
+train up to it: then the cohort has one checkpoint that everybody shares.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ _STOP_KEY = "stop/last_step"
 
 
 class StopRequest:
-    """Whether SIGTERM or Ctrl-C arrived. A second one ends the process at once."""
+    """Whether anything asked for a stop. A second signal ends the process at once."""
 
     def __init__(self) -> None:
         self.requested = False
+        self._signalled = False
+
+    def ask(self) -> None:
+        """Ask from within. A signal that follows is still the first one."""
+        self.requested = True
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -39,9 +44,9 @@ class StopRequest:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self._signalled:
             raise KeyboardInterrupt
-        self.requested = True
+        self._signalled = self.requested = True
 
 
 class LocalControl:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from corl.answers import majority
 from corl.config import AgentConfig, Recipe
 from corl.data.order import num_steps
-from corl.data.prompts import PromptSet, align, load_prompts
+from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.data.template import render
 from corl.errors import PromptError, RecipeError
@@ -39,7 +40,8 @@ class AgentCheck:
     longest_prompt: int
     """Tokens, system prompt and template included."""
     memory: MemoryNeed
-    graders: tuple[str, ...]
+    graded_by: str
+    """The agents whose votes label it, or what else its method takes labels from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def preflight(recipe: Recipe) -> Preflight:
         or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
         launcher=pick_launcher(recipe, cores=cores, devices=devices),
         threads=threads_per_agent(recipe, cores=cores),
-        warnings=tuple(_warnings(recipe, checks)),
+        warnings=tuple(_warnings(recipe, checks, supervision)),
     )
 
 
@@ -109,8 +111,16 @@ def _check_supervision(recipe: Recipe) -> Supervision:
     return supervision
 
 
-def _check_prompts(recipe: Recipe, supervision: Supervision) -> dict[str, PromptSet]:
+def load_all_prompts(recipe: Recipe) -> dict[str, PromptSet]:
+    """Aligned rows of each agent, beside their second wordings where the method needs them."""
     prompts = align({agent.name: load_prompts(recipe.prompts_of(agent)) for agent in recipe.agents})
+    if load_supervision(recipe.supervision).needs_rewrites:
+        return {name: _with_rewrites(name, rows, recipe) for name, rows in prompts.items()}
+    return prompts
+
+
+def _check_prompts(recipe: Recipe, supervision: Supervision) -> dict[str, PromptSet]:
+    prompts = load_all_prompts(recipe)
     first = next(iter(prompts.values()))
     check_kinds(first.rows)
     if len(first.rows) < recipe.batch.prompts:
@@ -127,6 +137,18 @@ def _check_prompts(recipe: Recipe, supervision: Supervision) -> dict[str, Prompt
                     f"{rows.source} has a field {field!r}; set `prompts.answer_field`"
                 )
     return prompts
+
+
+def _with_rewrites(name: str, prompts: PromptSet, recipe: Recipe) -> PromptSet:
+    """The agent's rows beside their second wordings."""
+    config = recipe.rewritten_of(recipe.agent(name))
+    if config is None:
+        raise RecipeError(
+            f"supervision {recipe.supervision.method} needs a second wording of agent {name!r}'s "
+            "prompts; set `rewritten` for all or for the agent"
+        )
+    aligned = align({name: prompts, f"{name}, rewritten": load_prompts(config)})
+    return replace(prompts, rewritten=aligned[f"{name}, rewritten"])
 
 
 def _check_agent(
@@ -153,40 +175,55 @@ def _check_agent(
             device=devices[agent.name],
             optimizer=recipe.optimizer,
             keeps_reference=recipe.grpo.kl > 0,
-            decoded_rows=min(
-                recipe.rollout.max_rows, recipe.batch.prompts * recipe.batch.completions
-            ),
+            keeps_teacher=supervision.needs_teacher,
+            completions=_completions_of_a_step(recipe, supervision),
+            max_rows=recipe.rollout.max_rows,
             sequence_length=length,
         ),
-        graders=supervision.graders(agent.name, recipe.ring),
+        graded_by=", ".join(supervision.graders(agent.name, recipe.ring))
+        or supervision.graded_by,
     )
+
+
+def _completions_of_a_step(recipe: Recipe, supervision: Supervision) -> int:
+    wordings = 2 if supervision.needs_rewrites else 1
+    completions = max(supervision.num_votes or 0, recipe.batch.completions)
+    return recipe.batch.prompts * wordings * completions
 
 
 def _longest_prompt(agent: AgentConfig, prompts: PromptSet, model: ModelFacts) -> int:
+    """Tokens of the longest row, in either wording."""
     tokenizer = load_tokenizer(
         locate(agent.model), agent.model, trust_remote_code=agent.trust_remote_code
     )
-    longest = 0
-    for number, row in enumerate(prompts.rows, start=1):
-        ids = render(
-            tokenizer,
-            row.text,
-            system_prompt=agent.system_prompt,
-            chat=agent.chat,
-            chat_template_kwargs=agent.chat_template_kwargs,
+    wordings = [prompts] if prompts.rewritten is None else [prompts, prompts.rewritten]
+    return max(
+        _prompt_length(
+            agent, tokenizer, row, f"row {number} (id {row.id!r}) of {wording.source}", model
         )
-        if not ids:
-            raise PromptError(
-                f"row {number} (id {row.id!r}) of {prompts.source} is no token at all to agent "
-                f"{agent.name!r}"
-            )
-        if len(ids) >= model.context_length:
-            raise PromptError(
-                f"row {number} (id {row.id!r}) of {prompts.source} is {len(ids)} tokens long, but "
-                f"agent {agent.name!r} has a context of {model.context_length}: drop or shorten it"
-            )
-        longest = max(longest, len(ids))
-    return longest
+        for wording in wordings
+        for number, row in enumerate(wording.rows, start=1)
+    )
+
+
+def _prompt_length(
+    agent: AgentConfig, tokenizer: Any, row: PromptRow, where: str, model: ModelFacts
+) -> int:
+    ids = render(
+        tokenizer,
+        row.text,
+        system_prompt=agent.system_prompt,
+        chat=agent.chat,
+        chat_template_kwargs=agent.chat_template_kwargs,
+    )
+    if not ids:
+        raise PromptError(f"{where} is no token at all to agent {agent.name!r}")
+    if len(ids) >= model.context_length:
+        raise PromptError(
+            f"{where} is {len(ids)} tokens long, but agent {agent.name!r} has a context of "
+            f"{model.context_length}: drop or shorten it"
+        )
+    return len(ids)
 
 
 def _check_memory(checks: tuple[AgentCheck, ...]) -> None:
@@ -212,8 +249,17 @@ def _cheaper(checks: list[AgentCheck]) -> str:
     return "lower optimizer.tokens_per_microbatch and rollout.max_rows, or take smaller models"
 
 
-def _warnings(recipe: Recipe, checks: tuple[AgentCheck, ...]) -> list[str]:
+def _warnings(
+    recipe: Recipe, checks: tuple[AgentCheck, ...], supervision: Supervision
+) -> list[str]:
     found = []
+    if not supervision.needs_rewrites:
+        for agent in recipe.agents:
+            if recipe.rewritten_of(agent) is not None:
+                found.append(
+                    f"agent {agent.name!r}: supervision {recipe.supervision.method} does not read "
+                    "its `rewritten` prompts"
+                )
     for check in checks:
         room = check.model.context_length - check.longest_prompt
         if room < recipe.sampling_of(recipe.agent(check.name)).max_tokens:

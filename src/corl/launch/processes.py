@@ -19,14 +19,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from corl.errors import AgentFailed
 from corl.launch.control import StopRequest, StoreControl, agree_on_stop
 from corl.launch.job import Job
+from corl.run.directory import RunDirectory
 
 _HOST = "127.0.0.1"
 _POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What an agent's process is told. The rest it reads from the run directory: a process
+    that dies before it has read a long message leaves its launcher writing for ever."""
+
+    root: Path
+    name: str
+    port: int
+    done_step: int
+    device: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +72,9 @@ def run_in_processes(job: Job, *, stop: StopRequest, report: Callable[[], None])
 def _start(job: Job, name: str, port: int) -> _Worker:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
+    task = _Task(job.run.root.absolute(), name, port, job.done_step, job.devices[name])
     process = context.Process(
-        target=_agent_process, args=(job, name, port, sender), name=f"corl-{name}", daemon=True
+        target=_agent_process, args=(task, sender), name=f"corl-{name}", daemon=True
     )
     with _environment(OMP_NUM_THREADS=str(job.facts.threads[name]), TORCH_CPP_LOG_LEVEL="ERROR"):
         process.start()
@@ -114,15 +129,15 @@ def _outcome(job: Job, worker: _Worker) -> int | None:
     return None
 
 
-def _agent_process(job: Job, name: str, port: int, outcome: Connection) -> None:
+def _agent_process(task: _Task, outcome: Connection) -> None:
     """The body of an agent's process."""
     # Stops come from the launcher, so that all agents end at one step.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    _log_to(job, name)
+    _log_to(RunDirectory(task.root).agent(task.name) / "log.txt")
     try:
-        outcome.send(("done", _train_one(job, name, port)))
+        outcome.send(("done", _train_one(task)))
     except Exception as error:
         traceback.print_exc()
         message = str(error).strip() or type(error).__name__
@@ -130,39 +145,43 @@ def _agent_process(job: Job, name: str, port: int, outcome: Connection) -> None:
         sys.exit(1)
 
 
-def _train_one(job: Job, name: str, port: int) -> int:
+def _train_one(task: _Task) -> int:
     from torch.distributed import TCPStore
 
     from corl.exchange.store import StoreExchange
     from corl.launch.assembly import build_agent, run_agents
+    from corl.launch.preflight import load_all_prompts
 
+    run = RunDirectory(task.root)
+    recipe, facts = run.load()
+    prompts = load_all_prompts(recipe)[task.name]
     agent = build_agent(
-        name,
-        recipe=job.recipe,
-        run=job.run,
-        facts=job.facts,
-        prompts=job.prompts[name],
-        done_step=job.done_step,
-        device=job.devices[name],
+        task.name,
+        recipe=recipe,
+        run=run,
+        facts=facts,
+        prompts=prompts,
+        done_step=task.done_step,
+        device=task.device,
     )
-    store = TCPStore(_HOST, port, is_master=False, wait_for_workers=False)
+    store = TCPStore(_HOST, task.port, is_master=False, wait_for_workers=False)
     exchange = StoreExchange(
-        store, num_agents=len(job.names), timeout_s=job.recipe.exchange.timeout_s
+        store, num_agents=len(recipe.agents), timeout_s=recipe.exchange.timeout_s
     )
     return run_agents(
         [agent],
         exchange,
-        recipe=job.recipe,
-        run=job.run,
-        facts=job.facts,
-        num_rows=job.num_rows,
-        done_step=job.done_step,
+        recipe=recipe,
+        run=run,
+        facts=facts,
+        num_rows=len(prompts.rows),
+        done_step=task.done_step,
         control=StoreControl(store),
     )
 
 
-def _log_to(job: Job, name: str) -> None:
-    log = os.open(job.run.agent(name) / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+def _log_to(path: Path) -> None:
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
 

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from corl.config import Recipe
 from corl.errors import CheckpointError
+from corl.exchange import rows_digest
 from corl.launch.control import StopRequest
 from corl.launch.in_process import run_in_process
 from corl.launch.job import Job
@@ -23,6 +24,7 @@ from corl.launch.processes import run_in_processes
 from corl.run.checkpoint import cohort_steps, cut_after
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
+from corl.run.health.monitor import HealthMonitor
 from corl.run.journal import Journal, MetricsAssembler
 from corl.run.progress import Progress
 from corl.run.tracking import open_trackers
@@ -52,7 +54,9 @@ def start_run(
     """
     RunDirectory(out).require_new()
     checked = preflight(recipe)
-    facts = RunFacts(new_run_id(), checked.threads, checked.launcher, checked.steps)
+    facts = RunFacts(
+        new_run_id(), checked.threads, checked.launcher, checked.steps, _digests(checked)
+    )
     run = RunDirectory.create(out, recipe, facts)
     with run.locked():
         return _launch(recipe, run, facts, checked, done_step=0, progress=progress)
@@ -68,10 +72,23 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
     with run.locked():
         done_step = max(cohort_steps(run, names), default=0)
         checked = preflight(recipe)
+        for name, digest in _digests(checked).items():
+            if facts.prompts.get(name, digest) != digest:
+                raise CheckpointError(
+                    f"the prompts of agent {name!r} are not those that {run.root} began with: "
+                    f"{checked.prompts[name].source} was changed; put the old file back"
+                )
         for name in names:
             cut_after(run, name, done_step)
             Journal(run.journal(name)).cut_after(done_step)
         return _launch(recipe, run, facts, checked, done_step=done_step, progress=progress)
+
+
+def _digests(checked: Preflight) -> dict[str, str]:
+    return {
+        name: rows_digest(f"{row.id}\n{row.text}" for row in prompts.rows)
+        for name, prompts in checked.prompts.items()
+    }
 
 
 def _launch(
@@ -88,7 +105,8 @@ def _launch(
     job = Job(recipe, run, facts, checked.prompts, checked.devices, done_step)
     stop = StopRequest()
     assembler = MetricsAssembler(run, job.names)
-    assembler.collect()
+    health = HealthMonitor(recipe, run)
+    health.replay(assembler.collect())
     launcher = run_in_processes if facts.launch == "processes" else run_in_process
     with (
         stop.listening(),
@@ -97,9 +115,12 @@ def _launch(
     ):
 
         def report() -> None:
-            for record in assembler.collect():
+            records = assembler.collect()
+            for record in records:
                 display.show(record)
                 trackers.log(record)
+            if health.observe(records):
+                stop.ask()
 
         last_step = launcher(job, stop=stop, report=report)
-    return Outcome(run, last_step, facts.steps)
+    return Outcome(run, health.settle(last_step, total_steps=facts.steps), facts.steps)

@@ -126,6 +126,10 @@ def save_policy(policy: Policy, directory: str | Path) -> None:
         generation.do_sample = True
     policy.model.save_pretrained(target)
     policy.tokenizer.save_pretrained(target)
+    # Weights are written through a private temporary file; they are as readable as the config.
+    mode = (target / "config.json").stat().st_mode
+    for weights in target.glob("*.safetensors"):
+        weights.chmod(mode)
 
 
 def _is_inconsistent(generation: Any) -> bool:

@@ -28,6 +28,8 @@ class MemoryNeed:
     sampling_copy: int
     """The bf16 copy that samples where compute is bf16 and weights are not."""
     reference: int
+    teacher: int
+    """A float32 moving average of the policy, with a sampling copy where the policy has one."""
     cache: int
     """Keys and values of the rows decoded at once."""
     activations: int
@@ -35,7 +37,8 @@ class MemoryNeed:
     @property
     def total(self) -> int:
         """Peak, taking sampling and learning in turns: the larger of cache and activations."""
-        held = self.weights + self.gradients + self.optimizer + self.sampling_copy + self.reference
+        held = self.weights + self.gradients + self.optimizer + self.sampling_copy
+        held += self.reference + self.teacher
         return held + max(self.cache, self.activations)
 
     @property
@@ -52,13 +55,16 @@ def memory_need(
     device: str,
     optimizer: OptimizerConfig,
     keeps_reference: bool,
-    decoded_rows: int,
+    keeps_teacher: bool = False,
+    completions: int,
+    max_rows: int,
     sequence_length: int,
 ) -> MemoryNeed:
     """Bytes that one agent needs on its device.
 
-    decoded_rows: completions decoded at once; sequence_length: prompt plus
-    completion, tokens.
+    keeps_reference: for the KL term; a teacher stands in for it.
+    completions: of one step, of which `max_rows` are decoded at once;
+    sequence_length: prompt plus completion, tokens.
     """
     weight_bytes = 2 if agent_dtype == "bfloat16" else 4
     is_fp32 = agent_dtype == "float32" or (agent_dtype == "auto" and device == "cpu")
@@ -66,23 +72,30 @@ def memory_need(
     moment_bytes = 2 if optimizer.kind == "adamw_bf16" else weight_bytes
     count = model.num_parameters
     kept = 1 if optimizer.gradient_checkpointing else _KEPT_PER_HIDDEN_UNIT
-    tokens = max(optimizer.tokens_per_microbatch, sequence_length)
+    tokens = max(
+        min(optimizer.tokens_per_microbatch, completions * sequence_length), sequence_length
+    )
     return MemoryNeed(
         num_parameters=count,
         weights=count * weight_bytes,
         gradients=count * weight_bytes,
         optimizer=2 * count * moment_bytes,
         sampling_copy=count * 2 if compute_bytes < weight_bytes else 0,
-        reference=count * compute_bytes if keeps_reference else 0,
+        reference=count * compute_bytes if keeps_reference and not keeps_teacher else 0,
+        teacher=count * _teacher_bytes(agent_dtype, device) if keeps_teacher else 0,
         cache=2
         * model.num_layers
         * model.kv_width
-        * decoded_rows
+        * min(completions, max_rows)
         * sequence_length
         * compute_bytes,
         activations=tokens * model.hidden_size * model.num_layers * kept * compute_bytes
         + _CHUNKS_OF_LOGITS * 4 * min(tokens * model.vocab_size, CHUNK_LOGITS),
     )
+
+
+def _teacher_bytes(agent_dtype: str, device: str) -> int:
+    return 4 if agent_dtype == "float32" or device == "cpu" else 4 + 2
 
 
 def available_bytes(device: str) -> int | None:

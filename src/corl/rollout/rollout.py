@@ -6,7 +6,8 @@ to a model or an engine, so a rollout can be saved, sent or built by hand in a t
 Shapes: P prompts, K completions a prompt, T tokens of one completion (ragged).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from torch import Tensor
 
@@ -36,6 +37,22 @@ class Rollout:
     """Seconds spent reading prompts."""
     decode_s: float = field(default=0.0, compare=False)
     """Seconds spent drawing tokens."""
+
+    def first(self, completions: int) -> Self:
+        """The first `completions` of every prompt; the record itself where it has no more."""
+        if completions >= self.num_completions:
+            return self
+        logps = [group[:completions] for group in self.logps]
+        return replace(
+            self,
+            token_ids=[group[:completions] for group in self.token_ids],
+            logps=logps,
+            truncated=[group[:completions] for group in self.truncated],
+            entropy=self.entropy[:, :completions],
+            self_certainty=self.self_certainty[:, :completions],
+            texts=[group[:completions] for group in self.texts],
+            num_nonfinite=sum(int((~row.isfinite()).sum()) for group in logps for row in group),
+        )
 
     @property
     def num_prompts(self) -> int:

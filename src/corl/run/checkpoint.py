@@ -21,16 +21,25 @@ from corl.policy import Policy, save_policy
 from corl.run.directory import RunDirectory
 from corl.run.files import publish_directory
 
+TEACHER = "teacher"
 _PREFIX = "step-"
 
 
 def save_checkpoint(
-    run: RunDirectory, name: str, step: int, *, policy: Policy, state: dict[str, Any]
+    run: RunDirectory,
+    name: str,
+    step: int,
+    *,
+    policy: Policy,
+    state: dict[str, Any],
+    teacher: Policy | None = None,
 ) -> None:
-    """Save one agent after a step: its model, and its training state beside it."""
+    """Save one agent after a step: its model, and beside it its training state and its teacher."""
     final = run.checkpoint(name, step)
     partial = _fresh(final)
     save_policy(policy, partial)
+    if teacher is not None:
+        save_policy(teacher, partial / TEACHER)
     training = partial / "training"
     training.mkdir()
     torch.save(state, training / "learner.pt")
@@ -44,6 +53,17 @@ def save_final(run: RunDirectory, name: str, policy: Policy) -> None:
     partial = _fresh(final)
     save_policy(policy, partial)
     publish_directory(partial, final)
+
+
+def teacher_of(run: RunDirectory, name: str, step: int) -> Path:
+    """Where the agent's teacher of that step lies. Raises CheckpointError where it has none."""
+    path = run.checkpoint(name, step) / TEACHER
+    if not path.is_dir():
+        raise CheckpointError(
+            f"checkpoint {path.parent} has no teacher, which the run's supervision needs; resume "
+            "from a checkpoint of the same run"
+        )
+    return path
 
 
 def load_training_state(run: RunDirectory, name: str, step: int) -> dict[str, Any]:

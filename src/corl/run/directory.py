@@ -16,7 +16,7 @@ import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from corl.config import Recipe, load_recipe
@@ -35,6 +35,8 @@ class RunFacts:
     """in_process or processes."""
     steps: int
     """Steps of the whole run."""
+    prompts: dict[str, str] = field(default_factory=dict)
+    """Digest of each agent's rows, wording included: a resumed run reads the same file."""
 
 
 class RunDirectory:

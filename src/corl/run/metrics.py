@@ -14,6 +14,7 @@ from typing import Any
 
 from corl.answers import Answer, Vote
 from corl.rollout.rollout import Rollout
+from corl.run.health.repetition import repeated_share
 from corl.supervision import Rewards
 
 
@@ -22,6 +23,8 @@ class StepTimes:
     """Seconds of one step by phase."""
 
     sample: float = 0.0
+    sampled_tokens: int = 0
+    """Tokens sampled in `sample` seconds, those included that voted only."""
     read: float = 0.0
     """Reading answers and voting."""
     voted_at: float = 0.0
@@ -54,7 +57,6 @@ def step_record(
         for own, label in zip(own_keys, rewards.labels, strict=True)
         if own is not None and label is not None
     ]
-    num_tokens = sum(lengths)
     return {
         "step": step,
         "agent": agent,
@@ -72,6 +74,7 @@ def step_record(
         "accuracy": _accuracy(answers, true_keys),
         "length_mean": _mean(lengths),
         "length_max": max(lengths),
+        "repetition": repeated_share(ids for group in rollout.token_ids for ids in group),
         "truncated_share": _mean(cut for group in rollout.truncated for cut in group),
         "entropy": _finite_mean(rollout.entropy.flatten().tolist()),
         "self_certainty": _finite_mean(rollout.self_certainty.flatten().tolist()),
@@ -82,7 +85,7 @@ def step_record(
             "read": round(times.read, 4),
             "wait": round(times.wait, 4),
             "learn": round(times.learn, 4),
-            "sampled_tokens_per_second": round(num_tokens / max(times.sample, 1e-9), 1),
+            "sampled_tokens_per_second": round(times.sampled_tokens / max(times.sample, 1e-9), 1),
         },
     }
 

@@ -15,7 +15,7 @@ def write_page(
     *,
     step: int,
     agent: str,
-    graders: Sequence[str],
+    graded_by: str,
     rows: Sequence[PromptRow],
     texts: Sequence[Sequence[str]],
     answers: Sequence[Sequence[Answer | None]],
@@ -23,7 +23,6 @@ def write_page(
     rewards: Rewards,
 ) -> None:
     """Write the first `len(rows)` prompts of a step as Markdown."""
-    graded_by = " and ".join(graders) if graders else "itself"
     parts = [f"# Step {step}, agent {agent}\n\nGraded by {graded_by}.\n"]
     for index, row in enumerate(rows):
         vote = votes[index]

@@ -13,6 +13,7 @@ from typing import Any
 from corl.config import SupervisionConfig
 from corl.errors import RecipeError
 from corl.supervision.base import Evidence, Rewards, Supervision, agreement_rewards
+from corl.supervision.co_rewarding import CoRewarding1, CoRewarding2
 from corl.supervision.ground_truth import GroundTruth
 from corl.supervision.intrinsic import Entropy, SelfCertainty
 from corl.supervision.peer import AllPeers, Peer, predecessor
@@ -25,6 +26,8 @@ METHODS: dict[str, type[Supervision]] = {
     "self_vote": SelfVote,
     "self_certainty": SelfCertainty,
     "entropy": Entropy,
+    "co_rewarding_1": CoRewarding1,
+    "co_rewarding_2": CoRewarding2,
 }
 
 __all__ = [

@@ -11,6 +11,7 @@ from corl.supervision.base import Evidence, Rewards, Supervision, agreement_rewa
 class GroundTruth(Supervision):
     """Reward 1 for the true answer. The only method that is handed labels."""
 
+    graded_by = "the labels"
     needs_labels = True
 
     def reward(self, evidence: Evidence, ballots: Sequence[Sequence[str | None]]) -> Rewards:

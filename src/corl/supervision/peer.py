@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from corl.answers import Answer, majority
 from corl.errors import RecipeError
-from corl.supervision.base import Evidence, Rewards, Supervision, agreement_rewards
+from corl.supervision.base import Evidence, Rewards, Supervision, agreement_rewards, checked_votes
 
 
 def predecessor(agent: str, ring: Sequence[str]) -> str:
@@ -23,7 +23,15 @@ def predecessor(agent: str, ring: Sequence[str]) -> str:
     return ring[ring.index(agent) - 1]
 
 
-class Peer(Supervision):
+class _Voted(Supervision):
+    """A method whose agents hand their votes to one another."""
+
+    def __init__(self, *, votes: int | None = None) -> None:
+        """votes: completions per prompt behind a ballot; left out, those trained on."""
+        self.num_votes = checked_votes(votes)
+
+
+class Peer(_Voted):
     """Reward 1 for the answer that the preceding agent voted for."""
 
     def graders(self, agent: str, ring: Sequence[str]) -> tuple[str, ...]:
@@ -36,7 +44,7 @@ class Peer(Supervision):
         return agreement_rewards(evidence.answers, votes)
 
 
-class AllPeers(Supervision):
+class AllPeers(_Voted):
     """Reward 1 for the answer that most other agents voted for."""
 
     def graders(self, agent: str, ring: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,171 @@
+"""Recipe files, presets and overrides become one checked `Recipe`.
+
+Precedence: defaults, the preset, the recipe file, `key=value` overrides. Paths
+in a file are relative to that file, paths in an override to the working
+directory, and `corl:PATH` names a file shipped with the package; all are made
+absolute on loading, so a saved recipe means the same from anywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from corl.config.presets import PRESET_KEY, over_preset
+from corl.config.recipe import Recipe
+from corl.errors import RecipeError
+
+PACKAGE_PREFIX = "corl:"
+_PACKAGE = Path(__file__).parents[1]
+_PATH_KEYS = ("model", "file")
+# `prompts: FILE` and `supervision: NAME` stand for the section with that one key.
+_SHORTHAND = {"prompts": "file", "rewritten": "file", "supervision": "method"}
+
+
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe file, lay it over its preset, apply `a.b=value` overrides and check it.
+
+    Raises RecipeError with one line per problem: unknown keys name the nearest
+    right one, wrong values name the key and what it takes.
+    """
+    path = Path(path)
+    tree = _expand(_read_tree(path), path.resolve().parent)
+    # Whoever names the preset, it lies under the file.
+    names_preset = [override.partition("=")[0].strip() == PRESET_KEY for override in overrides]
+    for override, is_name in zip(overrides, names_preset, strict=True):
+        if is_name:
+            _apply_override(tree, override)
+    tree = over_preset(tree)
+    for override, is_name in zip(overrides, names_preset, strict=True):
+        if not is_name:
+            _apply_override(tree, override)
+    return parse_recipe(tree, source=str(path))
+
+
+def parse_recipe(tree: dict[str, Any], *, source: str = "recipe") -> Recipe:
+    """Check an already loaded tree of recipe keys, its preset included. Raises RecipeError."""
+    try:
+        return Recipe.model_validate(over_preset(_expand(tree, Path.cwd())))
+    except ValidationError as error:
+        lines = [_explain(Recipe, problem) for problem in error.errors()]
+        raise RecipeError("\n".join(f"{source}: {line}" for line in lines)) from None
+
+
+def _read_tree(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"recipe {path} does not exist; give the path of a YAML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"recipe {path} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise RecipeError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(tree, dict):
+        raise RecipeError(f"recipe {path} holds no keys; write at least `agents:` and `prompts:`")
+    return tree
+
+
+def _explain(model: type[BaseModel], problem: Any) -> str:
+    loc = [str(part) for part in problem["loc"]]
+    key = ".".join(loc)
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(model, loc[:-1]) + ([PRESET_KEY] if len(loc) == 1 else [])
+        near = difflib.get_close_matches(loc[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+        return f"unknown key `{key}`; {hint}"
+    if problem["type"] == "missing":
+        return f"key `{key}` is missing"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return message
+    return f"`{key}` is {problem['input']!r}: {message}"
+
+
+def _fields_at(model: type[BaseModel], loc: Sequence[str]) -> list[str]:
+    current: type[BaseModel] = model
+    for part in loc:
+        field = current.model_fields.get(part)
+        if field is not None:
+            current = _section_in(field.annotation) or current
+    return list(current.model_fields)
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _section_in(arg))), None)
+
+
+def _apply_override(tree: dict[str, Any], override: str) -> None:
+    key, sign, text = override.partition("=")
+    if not sign or not key:
+        raise RecipeError(f"override {override!r} is not of the form key=value")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    *parents, last = key.strip().split(".")
+    node: Any = tree
+    for part in parents:
+        node = _child(node, part, key)
+    if isinstance(node, list):
+        raise RecipeError(f"override `{key}` names no field; write `{key}.FIELD=value`")
+    expanded = _expand({last: value}, Path.cwd())
+    if last in _SHORTHAND and isinstance(value, str) and isinstance(node.get(last), dict):
+        node[last].update(expanded[last])
+    else:
+        node.update(expanded)
+
+
+def _child(node: Any, part: str, key: str) -> Any:
+    if isinstance(node, list):
+        names = [item.get("name") if isinstance(item, dict) else None for item in node]
+        index = int(part) if part.isdigit() else names.index(part) if part in names else -1
+        if not 0 <= index < len(node):
+            raise RecipeError(f"override `{key}`: there is no entry {part!r} of {len(node)}")
+        return node[index]
+    if node.get(part) is None:
+        node[part] = {}
+    if not isinstance(node[part], dict | list):
+        raise RecipeError(f"override `{key}`: `{part}` is {node[part]!r}, which has no keys")
+    return node[part]
+
+
+def _expand(node: Any, base: Path) -> Any:
+    """Write shorthands out and make paths absolute."""
+    if isinstance(node, list):
+        return [_expand(item, base) for item in node]
+    if not isinstance(node, dict):
+        return node
+    written_out = {
+        key: {_SHORTHAND[key]: value} if key in _SHORTHAND and isinstance(value, str) else value
+        for key, value in node.items()
+    }
+    return {
+        key: resolve_source(value, base)
+        if key in _PATH_KEYS and isinstance(value, str)
+        else _expand(value, base)
+        for key, value in written_out.items()
+    }
+
+
+def resolve_source(source: str, base: Path) -> str:
+    """Make a path absolute; leave hub ids alone.
+
+    `corl:PATH` is a file of the package. Text that starts with `.`, `/` or `~`,
+    ends like a file, or exists under `base` is a path.
+    """
+    if source.startswith(PACKAGE_PREFIX):
+        return str(_PACKAGE / source.removeprefix(PACKAGE_PREFIX))
+    path = Path(source).expanduser()
+    is_path = (
+        source.startswith((".", "/", "~"))
+        or path.suffix in (".jsonl", ".json", ".gz", ".parquet")
+        or (base / path).exists()
+    )
+    return str((base / path).resolve()) if is_path else source
