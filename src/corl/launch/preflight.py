@@ -180,8 +180,7 @@ def _check_agent(
             max_rows=recipe.rollout.max_rows,
             sequence_length=length,
         ),
-        graded_by=", ".join(supervision.graders(agent.name, recipe.ring))
-        or supervision.graded_by,
+        graded_by=", ".join(supervision.graders(agent.name, recipe.ring)) or supervision.graded_by,
     )
 
 
