@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from report_cases import accuracy, metric_line, result_row, write_lines, write_run, write_study
 
 from corl.report import write_report
 from corl.report.chart import Curve, draw
@@ -14,6 +13,7 @@ from corl.report.conditions import group_runs
 from corl.report.curves import curves_section
 from corl.report.records import load_study
 from corl.report.series import HELD_OUT, METRICS, Metric, mean_curve, points_of
+from report_cases import accuracy, metric_line, result_row, write_lines, write_run, write_study
 
 REWARD = next(metric for metric in METRICS if metric.key == "reward_mean")
 
