@@ -8,14 +8,14 @@ absolute on loading, so a saved recipe means the same from anywhere.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from corl.config.files import explain, read_tree
 from corl.config.presets import PRESET_KEY, over_preset
 from corl.config.recipe import Recipe
 from corl.errors import RecipeError
@@ -34,7 +34,10 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     right one, wrong values name the key and what it takes.
     """
     path = Path(path)
-    tree = _expand(_read_tree(path), path.resolve().parent)
+    tree = read_tree(
+        path, kind="recipe", keys="at least `agents:` and `prompts:`", error=RecipeError
+    )
+    tree = _expand(tree, path.resolve().parent)
     # Whoever names the preset, it lies under the file.
     names_preset = [override.partition("=")[0].strip() == PRESET_KEY for override in overrides]
     for override, is_name in zip(overrides, names_preset, strict=True):
@@ -52,53 +55,8 @@ def parse_recipe(tree: dict[str, Any], *, source: str = "recipe") -> Recipe:
     try:
         return Recipe.model_validate(over_preset(_expand(tree, Path.cwd())))
     except ValidationError as error:
-        lines = [_explain(Recipe, problem) for problem in error.errors()]
+        lines = [explain(Recipe, problem, further_keys=[PRESET_KEY]) for problem in error.errors()]
         raise RecipeError("\n".join(f"{source}: {line}" for line in lines)) from None
-
-
-def _read_tree(path: Path) -> dict[str, Any]:
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RecipeError(f"recipe {path} does not exist; give the path of a YAML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"recipe {path} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise RecipeError(f"recipe {path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(tree, dict):
-        raise RecipeError(f"recipe {path} holds no keys; write at least `agents:` and `prompts:`")
-    return tree
-
-
-def _explain(model: type[BaseModel], problem: Any) -> str:
-    loc = [str(part) for part in problem["loc"]]
-    key = ".".join(loc)
-    if problem["type"] == "extra_forbidden":
-        known = _fields_at(model, loc[:-1]) + ([PRESET_KEY] if len(loc) == 1 else [])
-        near = difflib.get_close_matches(loc[-1], known, n=1, cutoff=0.5)
-        hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
-        return f"unknown key `{key}`; {hint}"
-    if problem["type"] == "missing":
-        return f"key `{key}` is missing"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    if problem["type"] == "value_error":
-        return message
-    return f"`{key}` is {problem['input']!r}: {message}"
-
-
-def _fields_at(model: type[BaseModel], loc: Sequence[str]) -> list[str]:
-    current: type[BaseModel] = model
-    for part in loc:
-        field = current.model_fields.get(part)
-        if field is not None:
-            current = _section_in(field.annotation) or current
-    return list(current.model_fields)
-
-
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in get_args(annotation) if (found := _section_in(arg))), None)
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> None:

@@ -8,7 +8,6 @@ replace. Paths in a study file are relative to that file. No torch.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -17,7 +16,6 @@ from typing import Any, Self
 
 import yaml
 from pydantic import (
-    BaseModel,
     Field,
     PositiveInt,
     ValidationError,
@@ -26,13 +24,14 @@ from pydantic import (
 )
 
 from corl.config import PromptsConfig, Section, resolve_source
+from corl.config.files import explain, read_tree
+from corl.config.loading import PACKAGE_PREFIX
 from corl.errors import RecipeError
 
 UNTRAINED = "base"
 """The method name of the rows that hold the models as they were before training."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")
-_PACKAGE_PREFIX = "corl:"
 # Keys whose text is a path, shorthands for a section with a file included.
 _PATH_KEYS = ("model", "file", "prompts", "rewritten")
 
@@ -171,16 +170,9 @@ class StudyConfig(Section):
 def load_study(path: str | Path) -> StudyConfig:
     """Read and check a study file. Raises StudyError with one line per problem."""
     path = Path(path)
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StudyError(f"study {path} does not exist; give the path of a YAML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"study {path} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise StudyError(f"study {path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(tree, dict):
-        raise StudyError(f"study {path} holds no keys; write `recipe:`, `methods:`, `evaluate:`")
+    tree = read_tree(
+        path, kind="study", keys="`recipe:`, `methods:`, `evaluate:`", error=StudyError
+    )
     return parse_study({"name": path.stem, **tree}, base=path.resolve().parent, source=str(path))
 
 
@@ -189,7 +181,7 @@ def parse_study(tree: dict[str, Any], *, base: Path, source: str = "study") -> S
     try:
         return StudyConfig.model_validate(_resolved(tree, base))
     except ValidationError as error:
-        lines = [_explain(problem) for problem in error.errors()]
+        lines = [explain(StudyConfig, problem) for problem in error.errors()]
         raise StudyError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
@@ -232,7 +224,7 @@ def _resolved(tree: dict[str, Any], base: Path) -> dict[str, Any]:
 
 
 def _recipe_path(source: str, base: Path) -> str:
-    if source.startswith(_PACKAGE_PREFIX):
+    if source.startswith(PACKAGE_PREFIX):
         return resolve_source(source, base)
     return str((base / Path(source).expanduser()).resolve())
 
@@ -251,28 +243,3 @@ def _absolute(node: Any, base: Path) -> Any:
         else:
             made[key] = _absolute(value, base)
     return made
-
-
-def _explain(problem: Any) -> str:
-    loc = [str(part) for part in problem["loc"]]
-    key = ".".join(loc)
-    if problem["type"] == "extra_forbidden":
-        known = _known_keys(loc[:-1])
-        near = difflib.get_close_matches(loc[-1], known, n=1, cutoff=0.5)
-        hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
-        return f"unknown key `{key}`; {hint}"
-    if problem["type"] == "missing":
-        return f"key `{key}` is missing"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return message if problem["type"] == "value_error" else f"`{key}`: {message}"
-
-
-def _known_keys(loc: list[str]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {
-        "methods": MethodConfig,
-        "settings": SettingConfig,
-        "cells": CellsConfig,
-        "evaluate": EvaluateConfig,
-    }
-    section = sections.get(loc[0], StudyConfig) if loc else StudyConfig
-    return list((PromptsConfig if loc[1:] == ["prompts"] else section).model_fields)
