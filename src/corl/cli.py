@@ -12,6 +12,7 @@ from rich.console import Console
 from corl import __version__
 from corl.config import load_recipe
 from corl.errors import CorlError
+from corl.many_values import ManyValues
 
 app = typer.Typer(
     help="Co-RL: train language models by their peers' votes, without a single label.",
@@ -117,10 +118,12 @@ def report(
     console.print(f"report: {written}", highlight=False, markup=False, soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=ManyValues)
 def quickstart(
-    seeds: Annotated[int | None, typer.Option(help="Seeds of the runs: --seeds 0 1 2.")] = None,
-    more_seeds: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    seeds: Annotated[
+        list[int],
+        typer.Option(help="Seeds of the runs: --seeds 0 1 2.", default_factory=lambda: [0, 1, 2]),
+    ],
     out: Annotated[Path, typer.Option(help="Where runs and results.json go.")] = Path("quickstart"),
     pretrain: Annotated[
         bool, typer.Option(help="First make the small models again, under OUT/models.")
@@ -143,12 +146,11 @@ def quickstart(
     from corl.quickstart.study import run_quickstart, run_quickstart_study
     from corl.show import show_study
 
-    chosen = [0, 1, 2] if seeds is None else [seeds, *(more_seeds or [])]
     if not (study or all_cells):
-        run_quickstart(chosen, out, console=console, pretrain=pretrain, steps=steps)
+        run_quickstart(seeds, out, console=console, pretrain=pretrain, steps=steps)
         return
     outcome = run_quickstart_study(
-        chosen, out, console=console, pretrain=pretrain, is_all=all_cells, steps=steps
+        seeds, out, console=console, pretrain=pretrain, is_all=all_cells, steps=steps
     )
     show_study(console, outcome, again=f"corl quickstart with the same options --out {out}")
 

@@ -15,7 +15,7 @@ import yaml
 from corl import cli
 from corl.config import load_recipe
 from corl.errors import CheckpointError
-from corl.evaluation.accuracy import Asking
+from corl.evaluation.completions import Asking
 from corl.run.directory import RunDirectory
 from corl.run.journal import read_records
 from corl.study import load_study

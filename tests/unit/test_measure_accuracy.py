@@ -18,7 +18,7 @@ def scripted(monkeypatch):
     """Measure what a policy scores that says `greedy` at temperature 0, else `sampled`."""
 
     def measure(greedy, sampled, *, truncated=False, calls=None, label="4"):
-        def sample(self, prompt_ids, *, completions, sampling, noise, step):
+        def sample(self, prompt_ids, *, completions, sampling, noise, step, places):
             if calls is not None:
                 calls.append((completions, sampling.temperature, sampling.max_tokens, noise, step))
             texts = [[said] for said in greedy] if sampling.temperature == 0 else sampled
@@ -77,3 +77,16 @@ def test_evaluation_draws_a_noise_of_its_own_from_its_seed(scripted):
     scripted([RIGHT], [[RIGHT] * 8], calls=calls)
     assert {noise.seed for *_, noise, _ in calls} == {3}
     assert {noise.agent for *_, noise, _ in calls} == {"evaluation"}
+
+
+def test_a_data_set_asked_in_parts_gets_the_same_completions():
+    from corl.evaluation.completions import Asking, complete
+    from corl.policy import load_policy
+    from corl.quickstart.settings import PACKAGE
+    from corl.quickstart.study import held_out_rows
+
+    policy = load_policy(PACKAGE / "models" / "qwen3", dtype="float32", device="cpu")
+    rows, asking = held_out_rows()[:6], Asking(max_tokens=20)
+    whole = complete(policy, rows, asking, completions=3)
+    assert complete(policy, rows[4:], asking, completions=3, places=[4, 5]) == whole[4:]
+    assert complete(policy, rows[4:], asking, completions=3) != whole[4:]

@@ -10,22 +10,20 @@ Shapes: P prompts, K completions per prompt (8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from corl.answers import Answer, majority
-from corl.config import AgentConfig, Recipe
 from corl.data.prompts import PromptRow
 from corl.data.reading import read_completion, read_label
-from corl.data.template import render
+from corl.evaluation.completions import Asking, complete
 
 if TYPE_CHECKING:
     from corl.policy import Policy
 
 NUM_COMPLETIONS = 8
-_GREEDY_STEP, _SAMPLED_STEP = 0, 1
 
 Key = str | None
 """A canonical answer's key; None where no answer was stated."""
@@ -47,36 +45,6 @@ class Accuracy:
     def to_json(self) -> dict[str, float]:
         """Plain numbers by name."""
         return {name: round(value, 6) for name, value in asdict(self).items()}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """How a model is asked and read, which is how it was trained."""
-
-    max_tokens: int
-    temperature: float = 1.0
-    stop: tuple[str, ...] = ()
-    system_prompt: str | None = None
-    chat: Literal["auto", "always", "never"] = "auto"
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    lenient: bool = False
-    max_rows: int = 1024
-    """Completions decoded at once."""
-
-    @classmethod
-    def of(cls, recipe: Recipe, agent: AgentConfig) -> Asking:
-        """The recipe's way to ask that agent."""
-        sampling = recipe.sampling_of(agent)
-        return cls(
-            max_tokens=sampling.max_tokens,
-            temperature=sampling.temperature,
-            stop=sampling.stop,
-            system_prompt=agent.system_prompt,
-            chat=agent.chat,
-            chat_template_kwargs=agent.chat_template_kwargs,
-            lenient=recipe.votes.lenient,
-            max_rows=recipe.rollout.max_rows,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,44 +69,19 @@ def answer_sheet(
     seed: of the sampling noise, which is the same for every policy measured. A row's draws depend
     on its place in `rows`, so the first n rows alone give the first n lines of the sheet.
     """
-    from corl.rollout.noise import Noise
-    from corl.rollout.sampling import SamplingParameters
-    from corl.rollout.transformers_engine import TransformersEngine
 
-    engine = TransformersEngine(policy, max_rows=asking.max_rows)
-    engine.sync()
-    noise = Noise(seed, "evaluation")
-    prompts = [
-        render(
-            policy.tokenizer,
-            row.text,
-            system_prompt=asking.system_prompt,
-            chat=asking.chat,
-            chat_template_kwargs=asking.chat_template_kwargs,
-        )
-        for row in rows
-    ]
-
-    def keys(completions: int, temperature: float, step: int) -> list[list[Key]]:
-        rollout = engine.sample(
-            prompts,
-            completions=completions,
-            sampling=SamplingParameters(
-                temperature=temperature, max_tokens=asking.max_tokens, stop=asking.stop
-            ),
-            noise=noise,
-            step=step,
-        )
+    def keys(completions: int, asked: Asking) -> list[list[Key]]:
+        drawn = complete(policy, rows, asked, completions=completions, seed=seed)
         return [
             [
-                _key(read_completion(text, row, truncated=cut, lenient=asking.lenient))
-                for text, cut in zip(texts, cuts, strict=True)
+                _key(read_completion(one.text, row, truncated=one.truncated, lenient=asked.lenient))
+                for one in group
             ]
-            for row, texts, cuts in zip(rows, rollout.texts, rollout.truncated, strict=True)
+            for row, group in zip(rows, drawn, strict=True)
         ]
 
-    greedy = [key for (key,) in keys(1, 0.0, _GREEDY_STEP)]
-    return AnswerSheet(greedy, keys(NUM_COMPLETIONS, asking.temperature, _SAMPLED_STEP))
+    greedy = [key for (key,) in keys(1, replace(asking, temperature=0.0))]
+    return AnswerSheet(greedy, keys(NUM_COMPLETIONS, asking))
 
 
 def grade(sheet: AnswerSheet, true_keys: Sequence[Key]) -> Accuracy:

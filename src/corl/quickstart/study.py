@@ -19,7 +19,8 @@ from rich.table import Table
 from corl.config import PromptsConfig, Recipe, load_recipe
 from corl.data.prompts import PromptRow, load_prompts
 from corl.errors import CheckpointError
-from corl.evaluation.accuracy import Accuracy, Asking, grade, label_keys
+from corl.evaluation.accuracy import Accuracy, grade, label_keys
+from corl.evaluation.completions import Asking
 from corl.evaluation.intervals import seed_interval
 from corl.launch import start_run
 from corl.quickstart.settings import PACKAGE, make_models, models_to_make, quickstart_study

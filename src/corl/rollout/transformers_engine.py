@@ -98,10 +98,12 @@ class TransformersEngine:
         sampling: Sampling,
         noise: Noise,
         step: int,
+        places: Sequence[int] | None = None,
     ) -> Rollout:
         """Draw `completions` completions of every prompt.
 
-        prompt_ids: P lists of tokens. step: part of the noise.
+        prompt_ids: P lists of tokens. step: part of the noise. places: [P] what the noise takes
+        for each prompt's index; left out: its index in this call.
         Raises PromptError for a prompt that is empty or leaves no room in the context.
         """
         check_sampling(sampling)
@@ -115,6 +117,8 @@ class TransformersEngine:
             for chunk in self._chunks(prompts, completions):
                 decoder = Decoder(self._interface, chunk, sampling)
                 prompt_of, completion_of = zip(*chunk.rows, strict=True)
+                if places is not None:
+                    prompt_of = tuple(places[index] for index in prompt_of)
                 uniforms_nt = noise.batch(step, prompt_of, completion_of, decoder.max_steps)
                 decoded = decoder.run(torch.from_numpy(uniforms_nt), clock, stop_texts)
                 finished = _finish(decoded, stop_texts)

@@ -13,7 +13,8 @@ from typing import Any
 from corl.config import AgentConfig, Recipe
 from corl.data.prompts import PromptRow, load_prompts
 from corl.errors import PromptError
-from corl.evaluation.accuracy import AnswerSheet, Asking, ensemble_maj_at_8, grade, label_keys
+from corl.evaluation.accuracy import AnswerSheet, ensemble_maj_at_8, grade, label_keys
+from corl.evaluation.completions import Asking
 from corl.run.checkpoint import cohort_steps
 from corl.run.directory import RunDirectory
 from corl.study.config import EvaluateConfig

@@ -22,7 +22,8 @@ from typing import Self
 
 from corl.data.prompts import PromptRow
 from corl.errors import AgentFailed
-from corl.evaluation.accuracy import AnswerSheet, Asking, answer_sheet
+from corl.evaluation.accuracy import AnswerSheet, answer_sheet
+from corl.evaluation.completions import Asking
 from corl.launch.placement import available_cores
 
 
