@@ -17,6 +17,7 @@ from corl.errors import CheckpointError
 from corl.report.conditions import Condition, group_runs
 from corl.report.curves import curves_section
 from corl.report.html import Html, Node, el, join
+from corl.report.picks import load_picks, picks_section
 from corl.report.records import BASE, MEASURES, Study, load_study
 from corl.report.rollouts import rollouts_section
 from corl.report.runs import health_section, runs_section
@@ -68,6 +69,7 @@ def _document(
         ("results", "Results", _results(conditions, base)),
         ("curves", "Curves", curves_section(conditions, max_points=max_points)),
         ("health", "Health", health_section(conditions)),
+        ("checkpoints", "Checkpoints", _checkpoints(study, base)),
         ("rollouts", "Rollouts", rollouts_section(conditions, base, budget=budget)),
         ("runs", "Runs", runs_section(conditions, base)),
         ("sources", "Sources", _sources(conditions, base)),
@@ -180,6 +182,15 @@ def _results(conditions: Sequence[Condition], base: Path) -> Html | None:
         el("p", note, class_="note"),
         class_="tabbed",
     )
+
+
+def _checkpoints(study: Study, base: Path) -> Html | None:
+    files = dict.fromkeys(
+        run.results_file.with_name("selection.json")
+        for run in study.runs
+        if run.results_file is not None
+    )
+    return picks_section([line for file in files for line in load_picks(file)], base)
 
 
 def _has_failed(condition: Condition) -> bool:
