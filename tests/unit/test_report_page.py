@@ -168,3 +168,23 @@ def test_a_table_without_a_measure_has_no_tab_for_it(tmp_path: Path) -> None:
     page = write_report([write_study(tmp_path / "s", [row])], tmp_path).read_text()
     assert 'id="measure-greedy"' in page and 'id="measure-avg_at_8"' not in page
     assert ">+25.0<" in page
+
+
+def test_only_the_first_alarm_of_an_agent_stands_open(tmp_path: Path) -> None:
+    said = [
+        {"step": step, "agent": agent, "detector": "d", "level": level, "message": f"{agent}{step}"}
+        for step, agent, level in [
+            (9, "left", "alarm"),
+            (3, "left", "info"),
+            (5, "left", "alarm"),
+            (7, "right", "alarm"),
+        ]
+    ]
+    run = write_run(tmp_path / "run")
+    write_lines(run / "health.jsonl", said)
+    page = write_report([run], tmp_path / "r.html").read_text()
+    health = page[page.index('<section id="health"') :]
+    is_open = health[: health.index("<details")]
+    assert "left5" in is_open and "right7" in is_open
+    assert "left9" not in is_open and "left3" not in is_open
+    assert "left9" in health and "left3" in health

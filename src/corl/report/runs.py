@@ -12,6 +12,8 @@ from corl.report.records import BASE, Alarm, Run
 _FILES = ("metrics.jsonl", "recipe.yaml", "health.jsonl", "evaluations.jsonl")
 _MAX_ALARMS = 400
 
+_Finding = tuple[Condition, Run, Alarm]
+
 
 def runs_section(conditions: Sequence[Condition], base: Path) -> Html:
     """Every run with its state, its error and its files."""
@@ -26,27 +28,37 @@ def runs_section(conditions: Sequence[Condition], base: Path) -> Html:
 
 
 def health_section(conditions: Sequence[Condition]) -> Html:
-    """Alarms first by run, information folded away."""
+    """The first alarm of every agent; later ones and information folded away."""
     found = [
         (condition, run, alarm)
         for condition in conditions
         for run in condition.runs
         for alarm in sorted(run.alarms, key=lambda alarm: alarm.step)
     ]
-    alarms = [entry for entry in found if entry[2].is_alarm]
-    infos = [entry for entry in found if not entry[2].is_alarm]
-    parts: list[Node] = []
-    if alarms:
-        parts.append(_alarm_table(alarms))
-    else:
-        parts.append(el("p", "No detector raised an alarm.", class_="none"))
-    if infos:
-        said = f"Information ({len(infos)}): seen in success as well as in failure"
-        parts.append(el("details", el("summary", said), _alarm_table(infos)))
-    return el("div", *parts)
+    first: list[_Finding] = []
+    later: list[_Finding] = []
+    warned: set[tuple[int, str]] = set()
+    for finding in found:
+        _, run, alarm = finding
+        if alarm.is_alarm:
+            (later if (id(run), alarm.agent) in warned else first).append(finding)
+            warned.add((id(run), alarm.agent))
+    infos = [finding for finding in found if not finding[2].is_alarm]
+    said_later = f"Later alarms of the same agents ({len(later)})"
+    said_infos = f"Information ({len(infos)}): seen in success as well as in failure"
+    return el(
+        "div",
+        _alarm_table(first) if first else el("p", "No detector raised an alarm.", class_="none"),
+        _folded(said_later, later),
+        _folded(said_infos, infos),
+    )
 
 
-def _alarm_table(entries: Sequence[tuple[Condition, Run, Alarm]]) -> Html:
+def _folded(title: str, findings: Sequence[_Finding]) -> Html | None:
+    return el("details", el("summary", title), _alarm_table(findings)) if findings else None
+
+
+def _alarm_table(entries: Sequence[_Finding]) -> Html:
     titles = ("run", "seed", "agent", "step", "detector", "what it saw")
     rows = [
         el(
