@@ -155,6 +155,79 @@ def quickstart(
     show_study(console, outcome, again=f"corl quickstart with the same options --out {out}")
 
 
+@app.command("eval", cls=ManyValues)
+def evaluate(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Checkpoints, or run directories (each agent's trained model).", show_default=False
+        ),
+    ] = None,
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=FILE, NAME (from the hub), or OWN.yaml=FILE; several.", show_default=False
+        ),
+    ] = None,
+    completions: Annotated[
+        Path | None, typer.Option(help="Grade saved completions in place of asking models.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings by name: paper.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Completions of a row; default: the benchmark's own number.")
+    ] = None,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Also take the most probable completion.")
+    ] = False,
+    temperature: Annotated[float | None, typer.Option(help="Default 0.6.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Default 0.95.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="New tokens of a completion; default 1024, paper 3072.")
+    ] = None,
+    chat: Annotated[
+        str | None, typer.Option(help="Chat template: auto, always or never.")
+    ] = None,
+    system_prompt: Annotated[str | None, typer.Option(help="System message.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the sampling noise.")] = None,
+    limit: Annotated[int | None, typer.Option(help="The first so many rows only.")] = None,
+    batch_rows: Annotated[
+        int | None, typer.Option(help="Completions decoded at once; default 128.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where samples and results.json go.")] = Path(
+        "runs/eval"
+    ),
+) -> None:
+    """Measure models on benchmarks; run again, it continues.
+
+    Example: **corl eval runs/first --benchmarks gsm8k=gsm8k_test.jsonl math500=math500.jsonl
+    --preset paper --out runs/eval**
+    """
+    from corl.evaluation.suite import EvalSettings, run_suite
+    from corl.show_evaluation import show_scores
+
+    settings = EvalSettings.of(
+        preset=preset, samples=samples, greedy=greedy, temperature=temperature, top_p=top_p,
+        max_tokens=max_tokens, chat=chat, system_prompt=system_prompt, seed=seed, limit=limit,
+        batch_rows=batch_rows,
+    )  # fmt: skip
+    outcome = run_suite(
+        models or [], benchmarks or [], settings, out, completions=completions, console=console
+    )
+    show_scores(console, outcome)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has, what is missing, and what to do about it.
+
+    Example: **corl doctor**
+    """
+    from corl.doctor import examine
+    from corl.show_evaluation import show_findings
+
+    show_findings(console, examine())
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         console.print(__version__)

@@ -1,0 +1,131 @@
+"""Rows of a benchmark's data, from files here or from the hub; JSON and Parquet, never pickles."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from corl.errors import PromptError
+from corl.evaluation.benchmarks.schema import HubSource
+
+_LONGEST_LINE = 256 * 2**20
+"""Bytes; a row of LiveCodeBench carries its tests."""
+_ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of a file, or of all data files of a directory in order of name.
+
+    Raises PromptError naming file and line for what is no row.
+    """
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
+        if not files:
+            raise PromptError(f"{path} holds none of {', '.join('*' + end for end in _ENDINGS)}")
+    for file in files:
+        yield from _file_records(file)
+
+
+def hub_records(source: HubSource) -> Iterator[dict[str, Any]]:
+    """Rows of a data set of the hub. Raises PromptError where it cannot be read."""
+    try:
+        import datasets
+    except ImportError:
+        raise PromptError(
+            f"reading {source.id} from the hub needs the datasets library; install corl[datasets], "
+            "or give a file: NAME=FILE"
+        ) from None
+    try:
+        if source.files:
+            base = f"hf://datasets/{source.id}@{source.revision}"
+            yield from datasets.load_dataset(
+                "json",
+                data_files=[f"{base}/{name}" for name in source.files],
+                split="train",
+                streaming=True,
+            )
+        else:
+            yield from datasets.load_dataset(
+                source.id,
+                source.config,
+                split=source.split,
+                revision=source.revision,
+                streaming=True,
+            )
+    except Exception as error:  # the library raises its transport's own classes
+        said = str(error).splitlines()[0] if str(error) else "no message"
+        raise PromptError(
+            f"data set {source.id} cannot be read ({type(error).__name__}: {said}); where the hub "
+            "is out of reach, give a file: NAME=FILE"
+        ) from None
+
+
+def _file_records(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        if file.suffix == ".parquet":
+            records: Iterator[Any] = _parquet_records(file)
+        elif file.name.removesuffix(".gz").endswith(".json"):
+            records = _list_records(file)
+        else:
+            records = _line_records(file)
+        for number, record in enumerate(records, start=1):
+            if not isinstance(record, dict):
+                raise PromptError(
+                    f"{file}, row {number}: is {type(record).__name__}, not an object of fields"
+                )
+            yield record
+    except FileNotFoundError:
+        raise PromptError(f"benchmark data {file} does not exist") from None
+    except (OSError, EOFError) as error:
+        raise PromptError(f"benchmark data {file} cannot be read: {error}") from None
+
+
+def _opened(file: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
+
+
+def _line_records(file: Path) -> Iterator[Any]:
+    with _opened(file) as stream:
+        number = 0
+        while line := stream.readline(_LONGEST_LINE + 1):
+            number += 1
+            if len(line) > _LONGEST_LINE:
+                raise PromptError(f"{file}, line {number}: longer than {_LONGEST_LINE} bytes")
+            if line.strip():
+                yield _parsed(line, f"{file}, line {number}")
+
+
+def _list_records(file: Path) -> Iterator[Any]:
+    with _opened(file) as stream:
+        content = _parsed(stream.read(), str(file))
+    if not isinstance(content, list):
+        raise PromptError(f"{file} must hold a JSON list, or be named .jsonl")
+    yield from content
+
+
+def _parsed(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise PromptError(f"{where}: not JSON ({error})") from None
+
+
+def _parquet_records(file: Path) -> Iterator[Any]:
+    if not file.exists():
+        raise FileNotFoundError(file)
+    try:
+        import datasets
+    except ImportError:
+        raise PromptError(
+            f"reading {file} needs the datasets library; install corl[datasets]"
+        ) from None
+    try:
+        yield from datasets.load_dataset(
+            "parquet", data_files=str(file), split="train", streaming=True
+        )
+    except Exception as error:
+        raise PromptError(f"{file} is no Parquet file that can be read: {error}") from None
