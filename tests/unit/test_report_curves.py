@@ -12,7 +12,14 @@ from corl.report.chart import Curve, draw
 from corl.report.conditions import group_runs
 from corl.report.curves import curves_section
 from corl.report.records import load_study
-from corl.report.series import HELD_OUT, METRICS, Metric, mean_curve, points_of
+from corl.report.series import (
+    HELD_OUT,
+    METRICS,
+    Metric,
+    benchmark_metrics,
+    mean_curve,
+    points_of,
+)
 from report_cases import accuracy, metric_line, result_row, write_lines, write_run, write_study
 
 REWARD = next(metric for metric in METRICS if metric.key == "reward_mean")
@@ -126,3 +133,21 @@ def test_axes_hold_every_value(values: list[float], scale: str) -> None:
     for x, y in re.findall(r"([\d.-]+) ([\d.-]+)", path[1]):
         assert 38 <= float(x) <= 350 and 10 <= float(y) <= 184
     assert 2 <= svg.count('text-anchor="end"') <= 12
+
+
+def test_benchmarks_measured_while_training_have_charts_of_their_own(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", steps=4)
+    lines = [
+        {"step": step, "agent": "left", "benchmark": "gsm8k", "metric": "avg@2", "avg@2": figure}
+        for step, figure in [
+            (0, {"value": 0.25, "interval": [0.1, 0.4]}),
+            (4, {"value": 0.75, "interval": None}),
+            (2, "damaged"),
+        ]
+    ]
+    write_lines(run / "agents" / "left" / "evaluations.jsonl", lines)
+    study = load_study([run])
+    (metric,) = benchmark_metrics(study.runs, "left")
+    assert points_of(study.runs[0], "left", metric, 1) == [(0, 0.25), (4, 0.75)]
+    assert benchmark_metrics(study.runs, "right") == []
+    assert "gsm8k" in str(curves_section(group_runs(study.runs)))

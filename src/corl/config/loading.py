@@ -106,10 +106,14 @@ def _expand(node: Any, base: Path) -> Any:
     }
     return {
         key: resolve_source(value, base)
-        if key in _PATH_KEYS and isinstance(value, str)
+        if isinstance(value, str) and (key in _PATH_KEYS or _is_own_benchmark(key, value))
         else _expand(value, base)
         for key, value in written_out.items()
     }
+
+
+def _is_own_benchmark(key: str, value: str) -> bool:
+    return key == "benchmark" and value.endswith((".yaml", ".yml"))
 
 
 def resolve_source(source: str, base: Path) -> str:
@@ -123,7 +127,7 @@ def resolve_source(source: str, base: Path) -> str:
     path = Path(source).expanduser()
     is_path = (
         source.startswith((".", "/", "~"))
-        or path.suffix in (".jsonl", ".json", ".gz", ".parquet")
+        or path.suffix in (".jsonl", ".json", ".gz", ".parquet", ".yaml", ".yml")
         or (base / path).exists()
     )
     return str((base / path).resolve()) if is_path else source

@@ -15,6 +15,7 @@ from corl.config.sections import (
     AgentConfig,
     BatchConfig,
     CheckpointConfig,
+    EvaluationConfig,
     ExchangeConfig,
     GrpoConfig,
     OptimizerConfig,
@@ -65,6 +66,8 @@ class Recipe(Section):
     """The sampler."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """When the cohort is saved."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Benchmarks measured while training."""
     exchange: ExchangeConfig = ExchangeConfig()
     """How agents wait for one another."""
     tracking: TrackingConfig = TrackingConfig()

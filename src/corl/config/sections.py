@@ -7,9 +7,9 @@ together stand with `Recipe`.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -216,6 +216,42 @@ class CheckpointConfig(Section):
     """Steps between checkpoints; 0: only when a run ends or is interrupted."""
     keep: PositiveInt = 2
     """Newest whole-cohort checkpoints kept."""
+
+
+class BenchmarkConfig(Section):
+    """One benchmark that is measured while training."""
+
+    benchmark: str
+    """Its name (`corl eval --help`), or the path of your own YAML file."""
+    file: str | None = None
+    """Its rows; left out: the hub's."""
+
+
+class EvaluationConfig(Section):
+    """Benchmarks measured while training. Their labels reach no reward, no vote and no peer."""
+
+    every: int = Field(0, ge=0)
+    """Steps between evaluations, the untrained and the trained model besides; 0: never."""
+    benchmarks: tuple[BenchmarkConfig, ...] = ()
+    """What is measured."""
+    limit: PositiveInt | None = None
+    """The first so many rows of each benchmark only."""
+    samples: int | None = Field(None, ge=0)
+    """Completions of a row; left out: the benchmark's own number."""
+    greedy: bool = False
+    """Also take the most probable completion."""
+    temperature: float = Field(0.6, gt=0, le=10)
+    """Softmax temperature of evaluation."""
+    top_p: float = Field(0.95, gt=0, le=1)
+    """Nucleus share of evaluation."""
+    max_tokens: PositiveInt | None = None
+    """Most tokens of one completion; left out: those of training."""
+
+    @model_validator(mode="after")
+    def _measures_something(self) -> Self:
+        if self.every and not self.benchmarks:
+            raise ValueError("evaluation.every is set, but `evaluation.benchmarks` names none")
+        return self
 
 
 class ExchangeConfig(Section):

@@ -13,6 +13,7 @@ from corl.config import Recipe
 from corl.data.order import step_rows
 from corl.data.prompts import PromptSet
 from corl.exchange import Exchange
+from corl.launch.evaluating import ScheduledEvaluation
 from corl.policy import Policy, load_policy
 from corl.policy.teacher import teacher_dtype
 from corl.run.checkpoint import (
@@ -94,12 +95,16 @@ def run_agents(
     one more checkpoint. Returns the last step done.
     """
     every = recipe.checkpoint.every
+    evaluation = ScheduledEvaluation(recipe, run, total_steps=facts.steps)
 
     def after_step(step: int) -> None:
+        evaluation.measure(agents, step)
         if every and step % every == 0 and step < facts.steps:
             _checkpoint(agents, step, recipe=recipe, run=run)
         report()
 
+    if done_step == 0:
+        evaluation.measure(agents, 0)
     last = train(
         agents,
         exchange,

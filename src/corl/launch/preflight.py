@@ -16,6 +16,7 @@ from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.data.template import render
 from corl.errors import PromptError, RecipeError
+from corl.launch.evaluating import check_work
 from corl.launch.placement import (
     available_cores,
     devices_per_agent,
@@ -79,6 +80,7 @@ def preflight(recipe: Recipe) -> Preflight:
         for agent in recipe.agents
     }
     prompts = _check_prompts(recipe, supervision)
+    check_work(recipe)
     devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     cores = available_cores()
     checks = tuple(

@@ -81,6 +81,7 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
         for name in names:
             cut_after(run, name, done_step)
             Journal(run.journal(name)).cut_after(done_step)
+            Journal(run.evaluations(name)).cut_after(done_step)
         return _launch(recipe, run, facts, checked, done_step=done_step, progress=progress)
 
 

@@ -20,6 +20,7 @@ from corl.report.series import (
     MORE_METRICS,
     Metric,
     Point,
+    benchmark_metrics,
     bucket_width,
     mean_curve,
     points_of,
@@ -27,6 +28,7 @@ from corl.report.series import (
 )
 
 _POINTS_OF_ALL = 60_000
+_ALWAYS = (HELD_OUT, *METRICS, *MORE_METRICS)
 _OWN_SCALE_KEYS = ("reward_mean", "reward_std")
 
 
@@ -35,7 +37,7 @@ def curves_section(conditions: Sequence[Condition], *, max_points: int = 80) -> 
     runs = [run for condition in conditions for run in condition.runs if run.metrics]
     if not runs:
         return None
-    num_curves = sum(len(run.metrics) for run in runs) * len(METRICS + MORE_METRICS)
+    num_curves = sum(len(run.metrics) for run in runs) * len(_ALWAYS)
     width = bucket_width(runs, max(12, min(max_points, _POINTS_OF_ALL // num_curves)))
     last_step = max(run.last_step for run in runs)
     panels = [
@@ -107,7 +109,8 @@ def _panel(
         )
         for condition, runs in here
     ]
-    charts = _charts(METRICS, here, name, width, last_step)
+    measured = benchmark_metrics([run for _, runs in here for run in runs], name)
+    charts = _charts([HELD_OUT, *measured, *METRICS], here, name, width, last_step)
     more = _charts(MORE_METRICS, here, name, width, last_step)
     return el(
         "div",

@@ -88,6 +88,8 @@ class Run:
     """Agents in ring order, and the model that each started from."""
     metrics: dict[str, list[Line]] = field(default_factory=dict)
     evaluations: dict[str, list[Line]] = field(default_factory=dict)
+    benchmarks: dict[str, dict[str, list[Line]]] = field(default_factory=dict)
+    """Agent -> benchmark measured while training -> its lines, in order of step."""
     alarms: list[Alarm] = field(default_factory=list)
     """What detectors said, infos too."""
 
@@ -255,6 +257,8 @@ def _read_run_files(study: Study, run: Run, root: Path) -> None:
     run.metrics = _by_agent(_lines(study, root / "metrics.jsonl"))
     run.evaluations = _by_agent(_lines(study, root / "evaluations.jsonl"))
     run.alarms = _alarms(_lines(study, root / "health.jsonl"))
+    for name in run.models:
+        run.benchmarks[name] = _by_benchmark(_lines(study, _evaluations_file(root, name)))
     for name in run.metrics:
         run.models.setdefault(name, "")
 
@@ -304,6 +308,18 @@ def _by_agent(lines: Iterable[Line]) -> dict[str, list[Line]]:
     for line in lines:
         agents.setdefault(str(line.get("agent", "–")), {})[line["step"]] = line
     return {name: [steps[step] for step in sorted(steps)] for name, steps in agents.items()}
+
+
+def _evaluations_file(root: Path, agent: str) -> Path:
+    """An agent's own file; a name that is no plain folder name leads nowhere."""
+    return root / "agents" / Path(agent).name / "evaluations.jsonl"
+
+
+def _by_benchmark(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    found: dict[str, dict[int, Line]] = {}
+    for line in lines:
+        found.setdefault(str(line.get("benchmark", "–")), {})[line["step"]] = line
+    return {name: [steps[step] for step in sorted(steps)] for name, steps in found.items()}
 
 
 def _drop_doubles(study: Study) -> None:

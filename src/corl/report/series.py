@@ -32,7 +32,6 @@ class Metric:
 HELD_OUT = Metric("held_out", "Held-out accuracy", "on problems never trained on", "share")
 
 METRICS = (
-    HELD_OUT,
     Metric("accuracy", "Accuracy of the samples", "no reward sees it", "share"),
     Metric("reward_mean", "Reward", "rising while accuracy falls: agreement on errors", "share"),
     Metric("reward_std", "Group std of the reward", "near 0: nothing left to learn from"),
@@ -51,6 +50,15 @@ MORE_METRICS = (
 )
 
 
+_BENCHMARK = "benchmark:"
+
+
+def benchmark_metrics(runs: Sequence[Run], agent: str) -> list[Metric]:
+    """A chart for each benchmark that was measured on the agent while it trained."""
+    names = dict.fromkeys(name for run in runs for name in run.benchmarks.get(agent, ()))
+    return [Metric(_BENCHMARK + name, name, "benchmark, while training", "share") for name in names]
+
+
 def bucket_width(runs: Sequence[Run], max_points: int) -> int:
     """Steps that go into one point so that no curve has more than `max_points`."""
     longest = max((run.last_step for run in runs), default=0)
@@ -61,6 +69,8 @@ def points_of(run: Run, agent: str, metric: Metric, width: int) -> list[Point]:
     """The curve of one agent of one run; steps without a value leave a gap in nothing else."""
     if metric is HELD_OUT:
         return _held_out(run, agent)
+    if metric.key.startswith(_BENCHMARK):
+        return _benchmark(run, agent, metric.key.removeprefix(_BENCHMARK))
     buckets: dict[int, list[Point]] = {}
     for line in run.metrics.get(agent, ()):
         value = number(line.get(metric.key))
@@ -89,6 +99,17 @@ def value_at(points: Sequence[Point], step: float) -> Point | None:
 def held_out_measure(line: Line) -> str | None:
     """The measure that a held-out curve shows: the first of the known ones that is there."""
     return next((m for m in MEASURES if number(line.get(m)) is not None), None)
+
+
+def _benchmark(run: Run, agent: str, name: str) -> list[Point]:
+    """The reported figure of a benchmark at the steps where it was measured."""
+    points = []
+    for line in run.benchmarks.get(agent, {}).get(name, ()):
+        figure = line.get(str(line.get("metric")))
+        value = number(figure.get("value")) if isinstance(figure, dict) else None
+        if value is not None:
+            points.append((line["step"], value))
+    return points
 
 
 def _held_out(run: Run, agent: str) -> list[Point]:

@@ -6,6 +6,7 @@ RUN/environment.json       machine and versions of the latest start
 RUN/metrics.jsonl          one line a step and agent, in that order
 RUN/agents/NAME/step-N/    checkpoint after step N: a Hugging Face directory + training/
 RUN/agents/NAME/final/     the trained model: an ordinary Hugging Face directory
+RUN/agents/NAME/evaluations.jsonl   benchmarks measured while training, where the recipe asks
 RUN/agents/NAME/journal.jsonl, pages/, log.txt
 """
 
@@ -71,6 +72,10 @@ class RunDirectory:
     def journal(self, name: str) -> Path:
         """The agent's own metrics, from which `metrics.jsonl` is assembled."""
         return self.agent(name) / "journal.jsonl"
+
+    def evaluations(self, name: str) -> Path:
+        """Benchmarks measured on the agent while it trained."""
+        return self.agent(name) / "evaluations.jsonl"
 
     @classmethod
     def create(cls, root: str | Path, recipe: Recipe, facts: RunFacts) -> RunDirectory:

@@ -37,6 +37,8 @@ class Journal:
 
     def cut_after(self, step: int) -> None:
         """Drop all that was written behind a step, and a last line cut short."""
+        if not self._path.exists():
+            return
         kept = [record for record in read_records(self._path) if record["step"] <= step]
         write_atomically(self._path, "".join(json.dumps(record) + "\n" for record in kept))
 
