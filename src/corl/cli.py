@@ -184,9 +184,7 @@ def evaluate(
     max_tokens: Annotated[
         int | None, typer.Option(help="New tokens of a completion; default 1024, paper 3072.")
     ] = None,
-    chat: Annotated[
-        str | None, typer.Option(help="Chat template: auto, always or never.")
-    ] = None,
+    chat: Annotated[str | None, typer.Option(help="Chat template: auto, always or never.")] = None,
     system_prompt: Annotated[str | None, typer.Option(help="System message.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sampling noise.")] = None,
     limit: Annotated[int | None, typer.Option(help="The first so many rows only.")] = None,
@@ -214,6 +212,72 @@ def evaluate(
         models or [], benchmarks or [], settings, out, completions=completions, console=console
     )
     show_scores(console, outcome)
+
+
+@app.command(cls=ManyValues)
+def ensemble(
+    evaluation: Annotated[Path, typer.Argument(help="Directory that `corl eval` wrote.")],
+    members: Annotated[list[str], typer.Option(help="Models of it, by their folders' names.")],
+    votes: Annotated[int, typer.Option(help="Completions that vote, in equal parts.", min=2)] = 8,
+    weights: Annotated[
+        list[float] | None, typer.Option(help="Weight of each member's votes.", show_default=False)
+    ] = None,
+) -> None:
+    """Pool several models' completions into one majority, beside each of them alone.
+
+    Example: **corl ensemble runs/eval --members first-left first-right --votes 8**
+    """
+    from corl.evaluation.suite.ensembles import ensemble_scores
+    from corl.evaluation.suite.recorded import read_recorded
+    from corl.show_evaluation import show_ensembles
+
+    scores = ensemble_scores(read_recorded(evaluation), members, votes=votes, weights=weights)
+    show_ensembles(console, scores, evaluation / "ensemble.json")
+
+
+@app.command(cls=ManyValues)
+def comas(
+    evaluation: Annotated[Path, typer.Argument(help="Directory that `corl eval` wrote.")],
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FILE of the benchmarks of code, for their examples."),
+    ] = None,
+) -> None:
+    """Score an evaluation by the CoMAS protocol: five samples, one answer by consistency.
+
+    Example: **corl comas runs/eval --benchmarks humaneval=humaneval.jsonl.gz mbpp=mbpp.jsonl**
+    """
+    from corl.evaluation.suite.comas import comas_of
+    from corl.show_evaluation import show_comas
+
+    show_comas(console, comas_of(evaluation, benchmarks or []), evaluation / "comas.json")
+
+
+@app.command(cls=ManyValues)
+def contamination(
+    prompts: Annotated[Path, typer.Argument(help="Prompt file of the training.")],
+    benchmarks: Annotated[list[str], typer.Option(help="NAME=FILE or OWN.yaml=FILE; several.")],
+    field: Annotated[str, typer.Option(help="Field of the prompt's text.")] = "prompt",
+    answer_field: Annotated[str, typer.Option(help="Field of the label, if any.")] = "answer",
+    answer_marker: Annotated[
+        str, typer.Option(help="The label is the text behind this marker, such as ####.")
+    ] = "",
+    similarity: Annotated[float, typer.Option(help="Least similarity of a near-duplicate.")] = 0.7,
+    out: Annotated[Path, typer.Option(help="Where every match goes.")] = Path("contamination.json"),
+) -> None:
+    """Find benchmark problems that a training file holds, word for word or nearly.
+
+    Example: **corl contamination prompts.jsonl --benchmarks math500=math500.jsonl --field problem**
+    """
+    from corl.config import PromptsConfig
+    from corl.evaluation.suite.contaminated import contamination_of
+    from corl.show_evaluation import show_contamination
+
+    config = PromptsConfig(
+        file=str(prompts), field=field, answer_field=answer_field, answer_marker=answer_marker,
+        id_field="",
+    )  # fmt: skip
+    show_contamination(console, contamination_of(config, benchmarks, similarity=similarity), out)
 
 
 @app.command()

@@ -34,7 +34,8 @@ class PromptsConfig(Section):
     answer_marker: str = ""
     """The label is the text behind this marker's last occurrence, such as GSM8K's `####`."""
     id_field: str = "id"
-    """Name of the field that identifies a row across agents; without it rows go by position."""
+    """Name of the field that identifies a row across agents; without it rows go by position, and
+    so they do where the name is empty."""
     kind: str = "math"
     """Answer kind of rows that name none: math, choice, code, text, or a class by dotted path."""
     suffix: str = ""

@@ -19,6 +19,7 @@ from corl.answers import Answer, majority
 from corl.data.prompts import PromptRow
 from corl.data.reading import read_completion, read_label
 from corl.evaluation.completions import Asking, complete
+from corl.evaluation.ensemble import ensemble_majority
 
 if TYPE_CHECKING:
     from corl.policy import Policy
@@ -125,19 +126,11 @@ def ensemble_maj_at_8(sheets: Sequence[AnswerSheet], true_keys: Sequence[Key]) -
     Each agent gives other places of its sheet than the others, so no two pooled completions share
     a draw of noise. Where 8 does not divide, the first agents give one more.
     """
-    share, more = divmod(NUM_COMPLETIONS, len(sheets))
-    ends = [0]
-    for index in range(len(sheets)):
-        ends.append(ends[-1] + share + (index < more))
-    pooled = [
-        [
-            key
-            for sheet, start, end in zip(sheets, ends, ends[1:], strict=False)
-            for key in sheet.sampled[row][start:end]
-        ]
+    won = [
+        ensemble_majority([sheet.sampled[row] for sheet in sheets], votes=NUM_COMPLETIONS)
         for row in range(len(true_keys))
     ]
-    return round(_majority_share(pooled, true_keys), 6)
+    return round(_hits(won, true_keys), 6)
 
 
 def majority_key(group: Sequence[Key]) -> tuple[Key, float]:
@@ -150,8 +143,13 @@ def majority_key(group: Sequence[Key]) -> tuple[Key, float]:
 
 
 def _majority_share(groups: Sequence[Sequence[Key]], true_keys: Sequence[Key]) -> float:
-    won = [majority_key(group)[0] for group in groups]
-    return fmean(vote is not None and vote == key for vote, key in zip(won, true_keys, strict=True))
+    return _hits([majority_key(group)[0] for group in groups], true_keys)
+
+
+def _hits(votes: Sequence[Key], true_keys: Sequence[Key]) -> float:
+    return fmean(
+        vote is not None and vote == key for vote, key in zip(votes, true_keys, strict=True)
+    )
 
 
 def _key(answer: Answer | None) -> Key:
