@@ -98,3 +98,17 @@ def test_what_cannot_be_measured_is_refused_before_training(tmp_path, override, 
             override,
         )
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_training_prompts_that_are_benchmark_problems_are_pointed_out(tmp_path, benchmark):
+    from corl.report import write_report
+
+    prompts = tmp_path / "prompts.jsonl"
+    texts = [f"{digit}+5-8*3m6+4=" for digit in range(2, 9)]
+    prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts))
+    (tmp_path / "chains.jsonl").write_text(json.dumps({"problem": texts[2], "answer": "60"}) + "\n")
+    train(tmp_path / "run", "steps=1", f"prompts.file={prompts}", *benchmark)
+    shared = json.loads((tmp_path / "run" / "contamination.json").read_text())["chains"]
+    assert (shared["exact_problems"], shared["problems"]) == (1, 1)
+    page = write_report([tmp_path / "run"], tmp_path / "r.html").read_text()
+    assert "of the 1 problems of benchmark chains 1 stand in the training prompts" in page

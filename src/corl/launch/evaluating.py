@@ -7,17 +7,19 @@ same weights whether it is measured or not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from corl.agent import Agent
 from corl.config import Recipe
+from corl.data.prompts import PromptSet
 from corl.run.directory import RunDirectory
 from corl.run.journal import Journal
 
 if TYPE_CHECKING:
     from corl.evaluation.benchmarks import Benchmark, Item
+    from corl.evaluation.contamination import Contamination
     from corl.evaluation.graders import Grader
     from corl.evaluation.suite import Score
 
@@ -44,15 +46,35 @@ def load_work(recipe: Recipe) -> Work:
     return work
 
 
-def check_work(recipe: Recipe) -> None:
-    """Read all benchmarks and hold every prompt against every agent. Raises as `load_work`."""
+def check_work(recipe: Recipe, prompts: Mapping[str, PromptSet]) -> dict[str, Contamination]:
+    """Read all benchmarks, and hold their prompts against every agent and the training prompts.
+
+    Returns what training shares with each benchmark. Raises as `load_work`.
+    """
     work = load_work(recipe)
     if not work:
-        return
+        return {}
+    from corl.evaluation.contamination import overlap
+    from corl.evaluation.suite.contaminated import benchmark_problems, training_problems
     from corl.evaluation.suite.subjects import agent_subject, check_subject
 
     for agent in recipe.agents:
         check_subject(agent_subject(recipe, agent, agent.model, name=agent.name), work)
+    rows = dict.fromkeys(row for rows in prompts.values() for row in rows.rows)
+    return {
+        benchmark.name: overlap(training_problems(rows), benchmark_problems(items))
+        for benchmark, items in work
+    }
+
+
+def overlap_notes(shared: Mapping[str, Contamination]) -> list[str]:
+    """One line for each benchmark that the training prompts hold problems of."""
+    return [
+        f"benchmark {name}: of its {one.problems} problems {one.exact_problems} stand in the "
+        f"training prompts word for word and {one.near_problems} nearly"
+        for name, one in shared.items()
+        if one.exact or one.near
+    ]
 
 
 class ScheduledEvaluation:

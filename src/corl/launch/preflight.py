@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corl.answers import majority
 from corl.config import AgentConfig, Recipe
@@ -16,7 +16,7 @@ from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.data.template import render
 from corl.errors import PromptError, RecipeError
-from corl.launch.evaluating import check_work
+from corl.launch.evaluating import check_work, overlap_notes
 from corl.launch.placement import (
     available_cores,
     devices_per_agent,
@@ -28,6 +28,9 @@ from corl.policy.facts import load_tokenizer, locate
 from corl.policy.memory import MemoryNeed, available_bytes, memory_need
 from corl.run.tracking import missing_trackers
 from corl.supervision import Supervision, load_supervision
+
+if TYPE_CHECKING:
+    from corl.evaluation.contamination import Contamination
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Preflight:
     launcher: str
     threads: dict[str, int]
     warnings: tuple[str, ...]
+    shared: dict[str, Contamination]
+    """What the training prompts share with each benchmark that is measured."""
 
     @property
     def prompts(self) -> dict[str, PromptSet]:
@@ -80,7 +85,7 @@ def preflight(recipe: Recipe) -> Preflight:
         for agent in recipe.agents
     }
     prompts = _check_prompts(recipe, supervision)
-    check_work(recipe)
+    shared = check_work(recipe, prompts)
     devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     cores = available_cores()
     checks = tuple(
@@ -95,7 +100,8 @@ def preflight(recipe: Recipe) -> Preflight:
         or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
         launcher=pick_launcher(recipe, cores=cores, devices=devices),
         threads=threads_per_agent(recipe, cores=cores),
-        warnings=tuple(_warnings(recipe, checks, supervision)),
+        warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared)),
+        shared=shared,
     )
 
 

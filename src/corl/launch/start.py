@@ -7,6 +7,7 @@ agent has saved, and goes on from there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from corl.launch.processes import run_in_processes
 from corl.run.checkpoint import cohort_steps, cut_after
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
+from corl.run.files import write_atomically
 from corl.run.health.monitor import HealthMonitor
 from corl.run.journal import Journal, MetricsAssembler
 from corl.run.progress import Progress
@@ -58,6 +60,9 @@ def start_run(
         new_run_id(), checked.threads, checked.launcher, checked.steps, _digests(checked)
     )
     run = RunDirectory.create(out, recipe, facts)
+    if checked.shared:
+        content = {name: one.to_json() for name, one in checked.shared.items()}
+        write_atomically(run.contamination, json.dumps(content, indent=1))
     with run.locked():
         return _launch(recipe, run, facts, checked, done_step=0, progress=progress)
 

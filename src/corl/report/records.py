@@ -261,6 +261,26 @@ def _read_run_files(study: Study, run: Run, root: Path) -> None:
         run.benchmarks[name] = _by_benchmark(_lines(study, _evaluations_file(root, name)))
     for name in run.metrics:
         run.models.setdefault(name, "")
+    study.notes += _shared_with_benchmarks(root, run)
+
+
+def _shared_with_benchmarks(root: Path, run: Run) -> Iterable[str]:
+    """What the run's prompts share with the benchmarks that it measured."""
+    try:
+        shared = json.loads((root / "contamination.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return
+    for name, one in shared.items() if isinstance(shared, dict) else ():
+        counts = [
+            number(one.get(key)) if isinstance(one, dict) else None
+            for key in ("exact_problems", "near_problems", "problems")
+        ]
+        if any(counts[:2]):
+            exact, near, problems = (int(count or 0) for count in counts)
+            yield (
+                f"{run.label}: of the {problems} problems of benchmark {name} {exact} stand in the "
+                f"training prompts word for word and {near} nearly"
+            )
 
 
 def _lines(study: Study, file: Path) -> list[Line]:

@@ -3,6 +3,7 @@
 RUN/recipe.yaml            the resolved recipe
 RUN/run.json               run id, thread count, launcher: fixed when the run is made
 RUN/environment.json       machine and versions of the latest start
+RUN/contamination.json     what training shares with the benchmarks that are measured
 RUN/metrics.jsonl          one line a step and agent, in that order
 RUN/agents/NAME/step-N/    checkpoint after step N: a Hugging Face directory + training/
 RUN/agents/NAME/final/     the trained model: an ordinary Hugging Face directory
@@ -56,6 +57,11 @@ class RunDirectory:
     def facts_file(self) -> Path:
         """The run's identity."""
         return self.root / "run.json"
+
+    @property
+    def contamination(self) -> Path:
+        """What the training prompts share with the benchmarks that are measured."""
+        return self.root / "contamination.json"
 
     def agent(self, name: str) -> Path:
         """Everything of one agent."""
