@@ -280,6 +280,68 @@ def contamination(
     show_contamination(console, contamination_of(config, benchmarks, similarity=similarity), out)
 
 
+@app.command(cls=ManyValues)
+def basin(
+    probe: Annotated[
+        Path | None,
+        typer.Argument(
+            help="kappa.json of `corl kappa --samples 8`, or its directory; none: theory alone.",
+            show_default=False,
+        ),
+    ] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(help="Two models only: --pair A B.", show_default=False)
+    ] = None,
+    completions: Annotated[
+        int, typer.Option(help="Completions of a prompt in the run to predict.", min=2, max=64)
+    ] = 8,
+    out: Annotated[
+        Path | None, typer.Option(help="Where pictures and basins.json go.", show_default=False)
+    ] = None,
+) -> None:
+    """Predict what self-reward and Co-RL can reach, and draw the basins.
+
+    Example: **corl basin runs/kappa --pair left right --out runs/basin**
+    """
+    from corl.diversity.forecast import forecast, portraits, write_forecast
+    from corl.show_basins import show_forecast, show_theory
+
+    if probe is None:
+        drawn = portraits(out / "portrait", completions=completions) if out else []
+        show_theory(console, completions, drawn)
+        return
+    found = forecast(probe, pair=pair or (), completions=completions)
+    show_forecast(console, found, write_forecast(found, out) if out else [])
+
+
+@app.command("pair")
+def pair_models(
+    probe: Annotated[Path, typer.Argument(help="kappa.json of `corl kappa`, or its directory.")],
+    prompts: Annotated[
+        str, typer.Option(help="Unlabelled training prompts that the recipe names.")
+    ] = "train.jsonl",
+    completions: Annotated[
+        int, typer.Option(help="Completions of a prompt in the run.", min=2, max=64)
+    ] = 8,
+    out: Annotated[
+        Path | None, typer.Option(help="Recipe file to write.", show_default=False)
+    ] = None,
+) -> None:
+    """Say who should teach whom: the ring that a probe favours, and weak teachers.
+
+    Example: **corl pair runs/kappa --prompts train.jsonl --out ring.yaml**
+    """
+    from corl.diversity.counts import read_probe
+    from corl.diversity.pairing import pair, write_recipe
+    from corl.show_basins import show_pairing
+
+    probed = read_probe(probe)
+    found = pair(probed, completions=completions)
+    if out:
+        write_recipe(probed, found, out, prompts=prompts, completions=completions)
+    show_pairing(console, found, out)
+
+
 @app.command()
 def doctor() -> None:
     """Say what this machine has, what is missing, and what to do about it.
@@ -290,6 +352,56 @@ def doctor() -> None:
     from corl.show_evaluation import show_findings
 
     show_findings(console, examine())
+
+
+@app.command()
+def kappa(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help="Checkpoints, run directories, or saved completions (JSONL, or a folder of them).",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[str, typer.Option(help="Problems; labels may be missing.", show_default=False)],
+    problems: Annotated[int, typer.Option(help="Use the first so many.", min=1)] = 500,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Completions of a problem; default 1, of saved ones all.", min=1),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="0 takes the most probable token.")] = 0.8,
+    seeds: Annotated[
+        int, typer.Option(help="Passes of each model; from 2 on it meets itself, too.", min=1)
+    ] = 1,
+    max_tokens: Annotated[int, typer.Option(help="New tokens of a completion.", min=1)] = 1024,
+    field: Annotated[str, typer.Option(help="Field of the prompt's text.")] = "prompt",
+    answer_field: Annotated[str, typer.Option(help="Field of the label.")] = "answer",
+    answer_marker: Annotated[str, typer.Option(help="The label stands behind it: '####'.")] = "",
+    suffix: Annotated[str, typer.Option(help="Text put behind every prompt.")] = "",
+    kind: Annotated[str, typer.Option(help="Answer kind: math, choice, code, text.")] = "math",
+    batch_rows: Annotated[int, typer.Option(help="Completions decoded at once.", min=1)] = 128,
+    out: Annotated[Path, typer.Option(help="Where completions and kappa.json go.")] = Path(
+        "runs/kappa"
+    ),
+) -> None:
+    """Measure before training how far models err on the same problems; again, it continues.
+
+    Example: **corl kappa ./model-a ./model-b --data problems.jsonl --seeds 2 --out runs/kappa**
+    """
+    from corl.config import PromptsConfig
+    from corl.diversity.probe import run_probe
+    from corl.diversity.probe_settings import ProbeSettings
+    from corl.show_kappa import show_kappa
+
+    prompts = PromptsConfig(
+        file=data, limit=problems, field=field, answer_field=answer_field,
+        answer_marker=answer_marker, suffix=suffix, kind=kind,
+    )  # fmt: skip
+    settings = ProbeSettings(
+        samples=samples, temperature=temperature, seeds=seeds, max_tokens=max_tokens,
+        batch_rows=batch_rows,
+    )  # fmt: skip
+    show_kappa(console, run_probe(models, prompts, settings, out, console=console))
 
 
 def _show_version(wanted: bool) -> None:
