@@ -188,7 +188,7 @@ class Agent:
         )
 
     def _labels(self, rows: Sequence[PromptRow]) -> list[str | None]:
-        answers = [read_label(row) for row in rows]
+        answers = [read_label(row, isolation=self._recipe.votes.isolation) for row in rows]
         return [None if answer is None else answer.key for answer in answers]
 
     def _write_page(self, sampled: Sampled, rewards: Rewards) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -191,6 +191,10 @@ def evaluate(
     batch_rows: Annotated[
         int | None, typer.Option(help="Completions decoded at once; default 128.")
     ] = None,
+    isolation: Annotated[
+        Literal["limits", "landlock", "bubblewrap"],
+        typer.Option(help="Weakest sandbox that programs may run under."),
+    ] = "landlock",
     out: Annotated[Path, typer.Option(help="Where samples and results.json go.")] = Path(
         "runs/eval"
     ),
@@ -209,8 +213,9 @@ def evaluate(
         batch_rows=batch_rows,
     )  # fmt: skip
     outcome = run_suite(
-        models or [], benchmarks or [], settings, out, completions=completions, console=console
-    )
+        models or [], benchmarks or [], settings, out,
+        completions=completions, minimum=isolation, console=console,
+    )  # fmt: skip
     show_scores(console, outcome)
 
 

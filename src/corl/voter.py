@@ -77,7 +77,13 @@ class Voter:
         sampled = time.perf_counter()
         answers = [
             [
-                read_completion(text, row, truncated=cut_off, lenient=self._rules.lenient)
+                read_completion(
+                    text,
+                    row,
+                    truncated=cut_off,
+                    lenient=self._rules.lenient,
+                    isolation=self._rules.isolation,
+                )
                 for text, cut_off in zip(texts, truncated, strict=True)
             ]
             for row, texts, truncated in zip(rows, rollout.texts, rollout.truncated, strict=True)

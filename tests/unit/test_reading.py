@@ -77,3 +77,33 @@ def test_an_own_kind_is_a_dotted_path():
 def test_an_unknown_kind_is_refused(kind):
     with pytest.raises(RecipeError, match="answer kind"):
         check_kinds([row(kind)])
+
+
+def test_a_demanded_isolation_reaches_the_sandbox(monkeypatch):
+    import corl.evaluation.sandbox
+
+    asked = []
+    run = corl.evaluation.sandbox.run_program
+
+    def spy(source, *, minimum):
+        asked.append(minimum)
+        return run(source)
+
+    monkeypatch.setattr(corl.evaluation.sandbox, "run_program", spy)
+    code = row("code", calls=("f(1)",), label="def f(x): return x")
+    read_completion("```python\ndef f(x): return x\n```", code, isolation="bubblewrap")
+    read_label(code, isolation="limits")
+    read_label(code)
+    assert asked == ["bubblewrap", "limits", "landlock"]
+
+
+def test_less_isolation_than_demanded_is_refused_before_anything_runs(monkeypatch):
+    from corl.errors import CorlError
+    from corl.evaluation.sandbox import levels
+
+    monkeypatch.setattr(levels, "isolation_level", lambda: "landlock")
+    code = row("code", calls=("f(1)",))
+    check_kinds([code])
+    check_kinds([row("code"), row("math")], isolation="bubblewrap")
+    with pytest.raises(CorlError, match="'bubblewrap' is required"):
+        check_kinds([code], isolation="bubblewrap")

@@ -130,6 +130,8 @@ class VoteConfig(Section):
     """Share of all voting completions that the winner must reach, else the agent abstains."""
     lenient: bool = False
     """Take the last number of a completion that marks no answer."""
+    isolation: Literal["limits", "landlock", "bubblewrap"] = "landlock"
+    """The weakest sandbox that generated programs may run under (docs/sandbox.md)."""
 
 
 class SupervisionConfig(Section):

@@ -75,7 +75,15 @@ def answer_sheet(
         drawn = complete(policy, rows, asked, completions=completions, seed=seed)
         return [
             [
-                _key(read_completion(one.text, row, truncated=one.truncated, lenient=asked.lenient))
+                _key(
+                    read_completion(
+                        one.text,
+                        row,
+                        truncated=one.truncated,
+                        lenient=asked.lenient,
+                        isolation=asked.isolation,
+                    )
+                )
                 for one in group
             ]
             for row, group in zip(rows, drawn, strict=True)

@@ -14,6 +14,7 @@ from corl.data.prompts import PromptRow
 from corl.data.template import render
 
 if TYPE_CHECKING:
+    from corl.evaluation.sandbox import Level
     from corl.policy import Policy
 
 _GREEDY_STEP, _SAMPLED_STEP = 0, 1
@@ -34,6 +35,8 @@ class Asking:
     chat: Literal["auto", "always", "never"] = "auto"
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     lenient: bool = False
+    isolation: Level = "landlock"
+    """The weakest sandbox for generated programs."""
     max_rows: int = 1024
     """Completions decoded at once."""
 
@@ -49,6 +52,7 @@ class Asking:
             chat=agent.chat,
             chat_template_kwargs=agent.chat_template_kwargs,
             lenient=recipe.votes.lenient,
+            isolation=recipe.votes.isolation,
             max_rows=recipe.rollout.max_rows,
         )
 

@@ -130,7 +130,7 @@ def load_all_prompts(recipe: Recipe) -> dict[str, PromptSet]:
 def _check_prompts(recipe: Recipe, supervision: Supervision) -> dict[str, PromptSet]:
     prompts = load_all_prompts(recipe)
     first = next(iter(prompts.values()))
-    check_kinds(first.rows)
+    check_kinds(first.rows, isolation=recipe.votes.isolation)
     if len(first.rows) < recipe.batch.prompts:
         raise PromptError(
             f"prompt file {first.source} has {len(first.rows)} rows, fewer than the "
