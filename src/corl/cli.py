@@ -129,10 +129,11 @@ def quickstart(
         bool, typer.Option(help="First make the small models again, under OUT/models.")
     ] = False,
     study: Annotated[
-        bool, typer.Option("--study", help="Compare the methods, not Co-RL alone: 25 minutes.")
+        bool, typer.Option("--study", help="Compare the methods, not Co-RL alone: 13 minutes.")
     ] = False,
     all_cells: Annotated[
-        bool, typer.Option("--all", help="The study with every setting and variant: 2 hours.")
+        bool,
+        typer.Option("--all", help="The study with every setting and variant: an hour or more."),
     ] = False,
     steps: Annotated[
         int | None, typer.Option(help="Steps of every run, in place of the recipe's.", min=1)
