@@ -69,7 +69,7 @@ def _document(
         ("results", "Results", _results(conditions, base)),
         ("curves", "Curves", curves_section(conditions, max_points=max_points)),
         ("health", "Health", health_section(conditions)),
-        ("checkpoints", "Checkpoints", _checkpoints(study, base)),
+        ("checkpoints", "Checkpoints", _checkpoints(study, conditions, base)),
         ("rollouts", "Rollouts", rollouts_section(conditions, base, budget=budget)),
         ("runs", "Runs", runs_section(conditions, base)),
         ("sources", "Sources", _sources(conditions, base)),
@@ -184,13 +184,13 @@ def _results(conditions: Sequence[Condition], base: Path) -> Html | None:
     )
 
 
-def _checkpoints(study: Study, base: Path) -> Html | None:
+def _checkpoints(study: Study, conditions: Sequence[Condition], base: Path) -> Html | None:
     files = dict.fromkeys(
         run.results_file.with_name("selection.json")
         for run in study.runs
         if run.results_file is not None
     )
-    return picks_section([line for file in files for line in load_picks(file)], base)
+    return picks_section([line for file in files for line in load_picks(file)], conditions, base)
 
 
 def _has_failed(condition: Condition) -> bool:

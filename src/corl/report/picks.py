@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corl.report.conditions import plain
+from corl.report.conditions import Condition, plain, swatch
 from corl.report.html import Html, el, href, join, percent, scrolled, shown_path
 from corl.report.records import number
 
@@ -60,18 +60,21 @@ def load_picks(file: Path) -> list[PickLine]:
     ]
 
 
-def picks_section(lines: Sequence[PickLine], base: Path) -> Html | None:
+def picks_section(
+    lines: Sequence[PickLine], conditions: Sequence[Condition], base: Path
+) -> Html | None:
     """The table; None where no study chose."""
     if not lines:
         return None
     titles = ("method", *_PICKS.values(), "cost")
     head = el("tr", *(el("th", title, scope="col") for title in titles))
-    rows = [_row(line, base) for line in lines]
+    named = {(run.method, run.setting): one for one in conditions for run in one.runs}
+    rows = [_row(line, named.get((line.method, line.setting)), base) for line in lines]
     table = scrolled(el("thead", head), el("tbody", *rows), label="Checkpoints chosen", stacks=True)
     return join(el("p", _NOTE, class_="note"), table)
 
 
-def _row(line: PickLine, base: Path) -> Html:
+def _row(line: PickLine, condition: Condition | None, base: Path) -> Html:
     where = f"{shown_path(line.file, base)} summary[{line.index}]"
     cells = [
         el(
@@ -85,9 +88,13 @@ def _row(line: PickLine, base: Path) -> Html:
     if line.interval is not None:
         low, high = (percent(bound, sign=True) for bound in line.interval)
         spread = el("span", f"{low} to {high}", class_="interval")
-    name = el("th", el("b", line.method), " ", plain(line.setting), scope="row")
+    name = f"{line.method} · {plain(line.setting)}" if condition is None else condition.title
+    mark = None if condition is None else swatch(condition)
     return el(
-        "tr", name, *cells, el("td", percent(line.regret, sign=True), spread, data_label="cost")
+        "tr",
+        el("th", mark, name, scope="row"),
+        *cells,
+        el("td", percent(line.regret, sign=True), spread, data_label="cost"),
     )
 
 
