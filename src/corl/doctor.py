@@ -17,6 +17,7 @@ _NEEDED = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pydan
 _OPTIONAL = (
     ("datasets", "corl[datasets]", "Parquet files and data sets of the hub"),
     ("math-verify", "corl[grading]", "reported scores of maths"),
+    ("matplotlib", "corl[plots]", "pictures as PNG and SVG"),
     ("tensorboard", "corl[tensorboard]", "tracking"),
     ("wandb", "corl[wandb]", "tracking"),
     ("trackio", "corl[trackio]", "tracking"),
