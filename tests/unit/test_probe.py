@@ -13,10 +13,10 @@ from corl.diversity.counts import read_probe
 from corl.diversity.drawing import Pass, draw
 from corl.diversity.probe import run_probe
 from corl.diversity.probe_settings import ProbeSettings
-from corl.diversity.sources import Asked, Saved, find_sources, read_saved
+from corl.diversity.sources import Asked, Saved, find_sources
 from corl.errors import CheckpointError, ModelError, PromptError, RecipeError
 from corl.evaluation.completions import Asking
-from corl.evaluation.samples import Sample, read_samples
+from corl.evaluation.samples import Sample, aligned_samples, read_samples
 from tiny_models import build_checkpoint
 
 QUIET = Console(quiet=True)
@@ -91,16 +91,12 @@ def test_saved_completions_name_the_model_that_made_them(tmp_path):
 # Saved completions
 
 
-def saved(path):
-    return Saved("m", "m", path)
-
-
 def test_saved_rows_come_in_the_problems_order(tmp_path, data):
     rows = load_prompts(prompts(data)).rows
     folder = save(tmp_path / "s" / "c.jsonl", {row: box(row, 9) for row in (5, 3, 4, 0, 1, 2)})
-    groups = read_saved(saved(folder), rows, samples=None, limited=False)
+    groups = aligned_samples(folder, [row.id for row in rows], samples=None, limited=False)
     assert [[one.completion for one in group] for group in groups] == [box(n, 9) for n in range(6)]
-    first = read_saved(saved(folder), rows, samples=1, limited=False)
+    first = aligned_samples(folder, [row.id for row in rows], samples=1, limited=False)
     assert [len(group) for group in first] == [1] * 6
 
 
@@ -118,15 +114,15 @@ def test_saved_rows_that_do_not_fit_are_named(tmp_path, data, texts, ids, sample
     rows = load_prompts(prompts(data)).rows
     folder = save(tmp_path / "s" / "c.jsonl", texts, ids=ids)
     with pytest.raises(PromptError, match=said):
-        read_saved(saved(folder), rows, samples=samples, limited=False)
+        aligned_samples(folder, [row.id for row in rows], samples=samples, limited=False)
 
 
 def test_rows_beyond_the_asked_problems_are_left_out(tmp_path, data):
     rows = load_prompts(prompts(data, limit=3)).rows
     folder = save(tmp_path / "s" / "c.jsonl", {row: box(1) for row in range(6)})
-    assert len(read_saved(saved(folder), rows, samples=None, limited=True)) == 3
+    assert len(aligned_samples(folder, [row.id for row in rows], samples=None, limited=True)) == 3
     with pytest.raises(PromptError, match="do not exist"):
-        read_saved(saved(tmp_path / "no.jsonl"), rows, samples=None, limited=True)
+        aligned_samples(tmp_path / "no.jsonl", ["p0"], samples=None, limited=True)
 
 
 # Drawing

@@ -8,14 +8,13 @@ positions); the wording may differ, since a peer may read a rewrite.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from corl.config import PromptsConfig
+from corl.data.records import read_records
 from corl.errors import PromptError
 
 _LONGEST_LINE = 4 * 2**20
@@ -173,52 +172,13 @@ def _refuse_repeated_ids(rows: Iterable[PromptRow], config: PromptsConfig) -> No
 
 def _records(config: PromptsConfig) -> Iterator[Any]:
     path = Path(config.file)
-    if path.suffix == ".parquet" or not (path.is_absolute() or path.exists()):
-        yield from _data_set_records(config, path)
-        return
-    try:
-        with _opened(path) as stream:
-            if path.name.removesuffix(".gz").endswith(".json"):
-                yield from _json_records(stream.read(), config)
-            else:
-                yield from _jsonl_records(stream, config)
-    except FileNotFoundError:
-        raise PromptError(f"prompt file {path} does not exist") from None
-    except (OSError, EOFError) as error:
-        raise PromptError(f"prompt file {path} cannot be read: {error}") from None
+    if path.suffix == ".parquet" or path.is_absolute() or path.exists():
+        yield from read_records(path, kind="prompt file", longest_line=_LONGEST_LINE)
+    else:
+        yield from _hub_records(config)
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def _jsonl_records(stream: Any, config: PromptsConfig) -> Iterator[Any]:
-    number = 0
-    while line := stream.readline(_LONGEST_LINE + 1):
-        number += 1
-        if len(line) > _LONGEST_LINE:
-            raise PromptError(
-                f"prompt file {config.file}, line {number}: longer than {_LONGEST_LINE} bytes"
-            )
-        if line.strip():
-            yield _parsed(line, f"prompt file {config.file}, line {number}")
-
-
-def _json_records(content: bytes, config: PromptsConfig) -> Iterator[Any]:
-    records = _parsed(content, f"prompt file {config.file}")
-    if not isinstance(records, list):
-        raise PromptError(f"prompt file {config.file} must hold a JSON list, or be named .jsonl")
-    yield from records
-
-
-def _parsed(content: bytes, where: str) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise PromptError(f"{where}: not JSON ({error})") from None
-
-
-def _data_set_records(config: PromptsConfig, path: Path) -> Iterator[Any]:
+def _hub_records(config: PromptsConfig) -> Iterator[Any]:
     try:
         import datasets
     except ImportError:
@@ -226,13 +186,7 @@ def _data_set_records(config: PromptsConfig, path: Path) -> Iterator[Any]:
             f"reading {config.file} needs the datasets library; install corl[datasets]"
         ) from None
     try:
-        if path.suffix == ".parquet":
-            loaded = datasets.load_dataset(
-                "parquet", data_files=str(path), split="train", streaming=True
-            )
-        else:
-            loaded = datasets.load_dataset(config.file, split=config.split, streaming=True)
-        yield from loaded
+        yield from datasets.load_dataset(config.file, split=config.split, streaming=True)
     except PromptError:
         raise
     except Exception as error:

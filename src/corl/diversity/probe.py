@@ -24,10 +24,10 @@ from corl.diversity.comparison import Probe, compare
 from corl.diversity.drawing import Pass, draw
 from corl.diversity.probe_settings import ProbeSettings
 from corl.diversity.record import write_probe
-from corl.diversity.sources import Asked, Saved, Source, find_sources, read_saved
+from corl.diversity.sources import Asked, Saved, Source, find_sources
 from corl.errors import PromptError
 from corl.evaluation.completions import Asking
-from corl.evaluation.samples import Sample
+from corl.evaluation.samples import Sample, aligned_samples
 from corl.evaluation.suite.progress import EvalProgress
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def run_probe(
     sources = find_sources(models)
     is_limited = len(rows) == prompts.limit
     saved = {
-        one.name: read_saved(one, rows, samples=settings.samples, limited=is_limited)
+        one.name: aligned_samples(
+            one.path, [row.id for row in rows], samples=settings.samples, limited=is_limited
+        )
         for one in sources
         if isinstance(one, Saved)
     }

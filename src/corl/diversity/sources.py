@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
@@ -12,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from corl.config.loading import PACKAGE_PREFIX, resolve_source
-from corl.data.prompts import PromptRow
-from corl.errors import ModelError, PromptError
-from corl.evaluation.samples import Sample, grouped, read_samples
+from corl.errors import ModelError
 from corl.evaluation.suite.settings import EvalSettings
 from corl.evaluation.suite.subjects import Subject, find_subjects
 from corl.run.directory import RunDirectory
@@ -94,43 +91,3 @@ def _model_of(path: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         written = None
     return written if isinstance(written, str) else str(path)
-
-
-def read_saved(
-    source: Saved, rows: Sequence[PromptRow], *, samples: int | None, limited: bool
-) -> list[list[Sample]]:
-    """[P][S] samples in the rows' order, S the same for all.
-
-    samples: how many of each row, the first ones; None takes all. limited: completions of other
-    rows are left out, and an error otherwise. Raises PromptError naming a row without
-    completions, or with another number of them.
-    """
-    path = source.path
-    if not path.exists():
-        raise PromptError(f"completions {path} do not exist")
-    groups = grouped(read_samples(path))
-    known = {row.id for row in rows}
-    unknown = [row for row in groups if row not in known]
-    if unknown and not limited:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; nearest: {near[0]!r}" if near else ""
-        raise PromptError(
-            f"{path}: {len(unknown)} rows are none of the {len(rows)} problems, the first is "
-            f"{unknown[0]!r}{hint}"
-        )
-    missing = [row.id for row in rows if row.id not in groups]
-    if missing:
-        raise PromptError(
-            f"{path}: {len(missing)} of {len(rows)} problems have no completion, the first is "
-            f"{missing[0]!r}; its ids are like {next(iter(groups))!r}"
-        )
-    wanted = len(groups[rows[0].id]) if samples is None else samples
-    for row in rows:
-        numbers = [one.sample for one in groups[row.id]]
-        is_whole = numbers[:wanted] == list(range(wanted))
-        if not is_whole or (samples is None and len(numbers) != wanted):
-            raise PromptError(
-                f"{path}: problem {row.id!r} has samples {numbers[:8]}, where 0 to {wanted - 1} "
-                "are needed; every problem needs the same number (--samples takes the first ones)"
-            )
-    return [groups[row.id][:wanted] for row in rows]

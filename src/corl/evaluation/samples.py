@@ -6,6 +6,7 @@ adds. `corl eval` and `corl kappa` write such files and read each other's.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,45 @@ def read_samples(path: Path) -> list[Sample]:
     if not samples:
         raise PromptError(f"{path} holds no completions; expected JSON lines in *.jsonl")
     return list(samples.values())
+
+
+def aligned_samples(
+    path: Path, ids: Sequence[str], *, samples: int | None = None, limited: bool = False
+) -> list[list[Sample]]:
+    """[P][K] samples of saved completions in the order of `ids`, K the same for all.
+
+    samples: how many of each row, the first ones; None takes all. limited: completions of other
+    rows are left out, and an error otherwise.
+    Raises PromptError naming a row without completions, or with another number of them.
+    """
+    if not path.exists():
+        raise PromptError(f"completions {path} do not exist")
+    groups = grouped(read_samples(path))
+    known = set(ids)
+    unknown = [row for row in groups if row not in known]
+    if unknown and not limited:
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; nearest: {near[0]!r}" if near else ""
+        raise PromptError(
+            f"{path}: {len(unknown)} rows are none of the {len(ids)} problems, the first is "
+            f"{unknown[0]!r}{hint}"
+        )
+    missing = [row for row in ids if row not in groups]
+    if missing:
+        raise PromptError(
+            f"{path}: {len(missing)} of {len(ids)} problems have no completion, the first is "
+            f"{missing[0]!r}; its ids are like {next(iter(groups))!r}"
+        )
+    wanted = len(groups[ids[0]]) if samples is None else samples
+    for row in ids:
+        numbers = [one.sample for one in groups[row]]
+        is_whole = numbers[:wanted] == list(range(wanted))
+        if not is_whole or (samples is None and len(numbers) != wanted):
+            raise PromptError(
+                f"{path}: problem {row!r} has samples {numbers[:8]}, where 0 to {wanted - 1} "
+                "are needed; every problem needs the same number (--samples takes the first ones)"
+            )
+    return [groups[row][:wanted] for row in ids]
 
 
 def grouped(samples: Sequence[Sample]) -> dict[str, list[Sample]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
+from corl.data import records
 from corl.errors import PromptError
 from corl.evaluation.benchmarks.schema import HubSource
 
@@ -65,67 +64,10 @@ def hub_records(source: HubSource) -> Iterator[dict[str, Any]]:
 
 
 def _file_records(file: Path) -> Iterator[dict[str, Any]]:
-    try:
-        if file.suffix == ".parquet":
-            records: Iterator[Any] = _parquet_records(file)
-        elif file.name.removesuffix(".gz").endswith(".json"):
-            records = _list_records(file)
-        else:
-            records = _line_records(file)
-        for number, record in enumerate(records, start=1):
-            if not isinstance(record, dict):
-                raise PromptError(
-                    f"{file}, row {number}: is {type(record).__name__}, not an object of fields"
-                )
-            yield record
-    except FileNotFoundError:
-        raise PromptError(f"benchmark data {file} does not exist") from None
-    except (OSError, EOFError) as error:
-        raise PromptError(f"benchmark data {file} cannot be read: {error}") from None
-
-
-def _opened(file: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
-
-
-def _line_records(file: Path) -> Iterator[Any]:
-    with _opened(file) as stream:
-        number = 0
-        while line := stream.readline(_LONGEST_LINE + 1):
-            number += 1
-            if len(line) > _LONGEST_LINE:
-                raise PromptError(f"{file}, line {number}: longer than {_LONGEST_LINE} bytes")
-            if line.strip():
-                yield _parsed(line, f"{file}, line {number}")
-
-
-def _list_records(file: Path) -> Iterator[Any]:
-    with _opened(file) as stream:
-        content = _parsed(stream.read(), str(file))
-    if not isinstance(content, list):
-        raise PromptError(f"{file} must hold a JSON list, or be named .jsonl")
-    yield from content
-
-
-def _parsed(content: bytes, where: str) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise PromptError(f"{where}: not JSON ({error})") from None
-
-
-def _parquet_records(file: Path) -> Iterator[Any]:
-    if not file.exists():
-        raise FileNotFoundError(file)
-    try:
-        import datasets
-    except ImportError:
-        raise PromptError(
-            f"reading {file} needs the datasets library; install corl[datasets]"
-        ) from None
-    try:
-        yield from datasets.load_dataset(
-            "parquet", data_files=str(file), split="train", streaming=True
-        )
-    except Exception as error:
-        raise PromptError(f"{file} is no Parquet file that can be read: {error}") from None
+    rows = records.read_records(file, kind="benchmark data", longest_line=_LONGEST_LINE)
+    for number, record in enumerate(rows, start=1):
+        if not isinstance(record, dict):
+            raise PromptError(
+                f"{file}, row {number}: is {type(record).__name__}, not an object of fields"
+            )
+        yield record

@@ -23,13 +23,14 @@ from corl.errors import CheckpointError, RecipeError
 from corl.evaluation.benchmarks import Benchmark, Item, choose, load_items
 from corl.evaluation.benchmarks.schema import CODE_GRADERS
 from corl.evaluation.grading import GradingError
+from corl.evaluation.samples import aligned_samples
 from corl.evaluation.sandbox import Level
 from corl.evaluation.suite.answering import refuse_images
 from corl.evaluation.suite.asked import ModelEvaluation, passes_of
 from corl.evaluation.suite.compare import compare_models
 from corl.evaluation.suite.identity import FORMAT
 from corl.evaluation.suite.progress import EvalProgress
-from corl.evaluation.suite.saved import find_saved, read_saved, score_saved
+from corl.evaluation.suite.saved import find_saved, score_saved
 from corl.evaluation.suite.scores import Score, plain_average
 from corl.evaluation.suite.settings import EvalSettings
 from corl.evaluation.suite.subjects import check_subject, find_subjects
@@ -165,7 +166,8 @@ def _score_saved(
     found = []
     for benchmark, items in work:
         path = find_saved(source, benchmark, is_only=len(work) == 1)
-        found.append(read_saved(path, items, limited=settings.limit is not None))
+        ids = [item.id for item in items]
+        found.append(aligned_samples(path, ids, limited=settings.limit is not None))
     name = source.resolve().name.removesuffix(".jsonl") or "completions"
     total = sum(len(groups) * len(groups[0]) for groups in found)
     with _locked(out), EvalProgress(total, console=console) as progress:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
 from corl.errors import PromptError
 from corl.evaluation.benchmarks import Benchmark, Item
 from corl.evaluation.graders import grader_of
-from corl.evaluation.samples import Sample, grouped, read_samples
+from corl.evaluation.samples import Sample
 from corl.evaluation.sandbox import Level
 from corl.evaluation.suite.answering import grade_all
 from corl.evaluation.suite.chunks import SampleFile
@@ -37,39 +36,6 @@ def find_saved(root: Path, benchmark: Benchmark, *, is_only: bool) -> Path:
         f"completions {root}: neither {benchmark.name}/ nor {benchmark.name}.jsonl is there; with "
         "several benchmarks each needs its own"
     )
-
-
-def read_saved(path: Path, items: Sequence[Item], *, limited: bool) -> list[list[Sample]]:
-    """[P][K] samples in the items' order, K the same for all.
-
-    limited: completions of other rows are left out, and an error otherwise.
-    Raises PromptError naming a row without completions, or with another number of them.
-    """
-    groups = grouped(read_samples(path))
-    known = {item.id for item in items}
-    unknown = [row for row in groups if row not in known]
-    if unknown and not limited:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; nearest: {near[0]!r}" if near else ""
-        raise PromptError(
-            f"{path}: {len(unknown)} rows are none of the benchmark's {len(items)}, the first is "
-            f"{unknown[0]!r}{hint}"
-        )
-    missing = [item.id for item in items if item.id not in groups]
-    if missing:
-        raise PromptError(
-            f"{path}: {len(missing)} of {len(items)} rows have no completion, the first is "
-            f"{missing[0]!r}; its ids are like {next(iter(groups))!r}"
-        )
-    num_samples = len(groups[items[0].id])
-    for item in items:
-        numbers = [one.sample for one in groups[item.id]]
-        if numbers != list(range(num_samples)):
-            raise PromptError(
-                f"{path}: row {item.id!r} has samples {numbers[:8]}, and row {items[0].id!r} has "
-                f"0 to {num_samples - 1}; every row needs the same"
-            )
-    return [groups[item.id] for item in items]
 
 
 def score_saved(
