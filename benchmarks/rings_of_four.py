@@ -47,6 +47,12 @@ def rings() -> list[tuple[str, ...]]:
     return [(STRONG[0], *rest) for rest in permutations((*STRONG[1:], WEAK))]
 
 
+def from_the_first(ring: tuple[str, ...]) -> tuple[str, ...]:
+    """The same ring, named from the model that `rings` begin with."""
+    start = ring.index(STRONG[0])
+    return (*ring[start:], *ring[:start])
+
+
 def recipe_of(ring: tuple[str, ...], models: dict[str, Path], seed: int, steps: int) -> Recipe:
     # The agents stand in one order, so that only the ring differs between the runs.
     agents = ", ".join(f"{{name: {name}, model: {path}}}" for name, path in models.items())
@@ -133,8 +139,11 @@ def main() -> None:
     console = Console()
     models = {name: shipped_model(name) for name in STRONG} | {WEAK: arguments.weak.resolve()}
     picked = pair(probe(recipe_of(rings()[0], models, 0, arguments.steps)))
-    worth = dict([(picked.names, picked.worth), *picked.others])
-    console.print(f"corl pair: {' -> '.join(picked.names)}", highlight=False)
+    choice = from_the_first(picked.names)
+    worth = {choice: picked.worth} | {
+        from_the_first(names): value for names, value in picked.others
+    }
+    console.print(f"corl pair: {' -> '.join(choice)}", highlight=False)
     for warning in picked.warnings:
         console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
     found = []
@@ -161,7 +170,7 @@ def main() -> None:
     show(console, found)
     ranked = [tuple(one["ring"]) for one in sorted(found, key=lambda one: -one["mean"])]
     console.print(
-        f"the ring that corl pair picked came {ranked.index(picked.names) + 1} of {len(ranked)}",
+        f"the ring that corl pair picked came {ranked.index(choice) + 1} of {len(ranked)}",
         highlight=False,
     )
 

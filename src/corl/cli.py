@@ -104,11 +104,11 @@ def study(
 @app.command()
 def report(
     paths: Annotated[
-        list[Path], typer.Argument(help="Run or study directories.", show_default=False)
+        list[Path], typer.Argument(help="Run, study or probe directories.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
 ) -> None:
-    """Write one self-contained HTML page about runs and studies.
+    """Write one self-contained HTML page about runs, studies and probes.
 
     Example: **corl report runs/study --out report.html**
     """

@@ -18,6 +18,7 @@ from corl.report.conditions import Condition, group_runs
 from corl.report.curves import curves_section
 from corl.report.html import Html, Node, el, join
 from corl.report.picks import load_picks, picks_section
+from corl.report.probes import load_probe, probes_section
 from corl.report.records import BASE, MEASURES, Study, load_study
 from corl.report.rollouts import rollouts_section
 from corl.report.runs import health_section, runs_section
@@ -67,6 +68,7 @@ def _document(
 ) -> str:
     sections = [
         ("results", "Results", _results(conditions, base)),
+        ("overlap", "Error overlap", _overlap(study, base)),
         ("curves", "Curves", curves_section(conditions, max_points=max_points)),
         ("health", "Health", health_section(conditions)),
         ("checkpoints", "Checkpoints", _checkpoints(study, conditions, base)),
@@ -131,7 +133,9 @@ def _header(study: Study, conditions: Sequence[Condition]) -> Html:
             "ul",
             *(el("li", el("b", value), words, class_=tone or None) for value, words, tone in facts),
             class_="facts",
-        ),
+        )
+        if runs
+        else None,
         el("ul", *(el("li", note) for note in study.notes), class_="notes")
         if study.notes
         else None,
@@ -182,6 +186,10 @@ def _results(conditions: Sequence[Condition], base: Path) -> Html | None:
         el("p", note, class_="note"),
         class_="tabbed",
     )
+
+
+def _overlap(study: Study, base: Path) -> Html | None:
+    return probes_section([load_probe(root) for root in study.probes], base)
 
 
 def _checkpoints(study: Study, conditions: Sequence[Condition], base: Path) -> Html | None:

@@ -110,13 +110,15 @@ class Study:
 
     title: str
     runs: list[Run] = field(default_factory=list)
+    probes: list[Path] = field(default_factory=list)
+    """Directories that `corl kappa` wrote."""
     notes: list[str] = field(default_factory=list)
 
 
 def load_study(paths: Sequence[Path]) -> Study:
-    """Read every path. Raises CheckpointError for one that is neither a run nor a study."""
+    """Read every path. Raises CheckpointError for one that is no run, study or probe."""
     if not paths:
-        raise CheckpointError("a report needs at least one run or study directory")
+        raise CheckpointError("a report needs at least one run, study or probe directory")
     names = [Path(path).absolute().name for path in paths]
     study = Study(
         title=" + ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
@@ -126,10 +128,13 @@ def load_study(paths: Sequence[Path]) -> Study:
             _load_results(study, path)
         elif (path / "metrics.jsonl").is_file() or (path / "recipe.yaml").is_file():
             study.runs.append(_load_run(study, path))
+        elif (path / "kappa.json").is_file():
+            study.probes.append(path)
         else:
             raise CheckpointError(
-                f"{path} is neither a run (no metrics.jsonl) nor a study (no results.json); "
-                "give the directory that `corl train` or `corl study` wrote"
+                f"{path} is neither a run (no metrics.jsonl), nor a study (no results.json), nor a "
+                "probe (no kappa.json); give the directory that `corl train`, `corl study` or "
+                "`corl kappa` wrote"
             )
     _drop_doubles(study)
     return study
