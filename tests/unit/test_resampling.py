@@ -63,7 +63,7 @@ def test_the_interval_of_zeros_and_ones_covers(size, share):
     assert 0.93 <= covered <= 0.97
 
 
-@pytest.mark.parametrize(("size", "share"), [(83, 0.4), (500, 0.1), (500, 0.9)])
+@pytest.mark.parametrize(("size", "share"), [(83, 0.4), (83, 0.95), (164, 0.98), (500, 0.1), (500, 0.9)])
 def test_the_interval_of_averaged_samples_covers(size, share):
     """Problems of unequal difficulty, eight samples each."""
     generator = np.random.default_rng(5)
@@ -116,8 +116,9 @@ def test_chance_is_called_a_difference_as_often_as_said(samples):
         found = paired_comparison(a.tolist(), b.tolist())
         called.append(found.p_value < 0.05)
         covered.append(found.interval[0] <= 0 <= found.interval[1])
+    # 300 draws are good to 1.3 points; the figures in docs/statistics.md rest on more.
     assert np.mean(called) <= 0.08
-    assert 0.92 <= np.mean(covered) <= 0.98
+    assert 0.91 <= np.mean(covered) <= 0.99
 
 
 def test_pairs_need_the_same_problems():

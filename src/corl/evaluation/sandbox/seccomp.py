@@ -64,6 +64,8 @@ _DENIED: dict[str, tuple[int, int]] = {
     "lremovexattr": (198, 15), "fremovexattr": (199, 16), "utime": (132, 0),
     "utimes": (235, 0), "futimesat": (261, 0), "utimensat": (280, 88),
     "mknod": (133, 0), "mknodat": (259, 33),
+    # names of files come and go in any readable directory: Landlock does not cover watches
+    "inotify_init": (253, 0), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
     # memory that no limit counts, or that outlives the process
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from corl.evaluation.sandbox.records import Level, Limits, SandboxError
-from corl.evaluation.sandbox.workspace import Workspace, exceeds
+from corl.evaluation.sandbox.workspace import Workspace, exceeds, removed_bytes
 
 Stop = Literal["", "cpu", "wall", "output", "disk"]
 
@@ -150,12 +150,14 @@ def _pump(descriptor: int, buffer: bytearray, child: Child) -> bool:
 def _look(child: Child) -> None:
     """Read the CPU clock and the directory's size, and mark a broken limit."""
     limits = child.limits
-    child.cpu_s = max(child.cpu_s, sum(_cpu_s(pid) for pid in _pids(child)))
+    pids = _pids(child)
+    child.cpu_s = max(child.cpu_s, sum(_cpu_s(pid) for pid in pids))
     if child.cpu_s > limits.cpu_s:
         child.stopped = child.stopped or "cpu"
     elif exceeds(
-        child.workspace.directory, num_bytes=limits.disk_mb << 20, num_files=limits.num_files
-    ):
+        child.workspace.directory,
+        num_bytes=limits.disk_mb << 20, num_files=limits.num_files, beside=removed_bytes(pids),
+    ):  # fmt: skip
         child.stopped = child.stopped or "disk"
 
 
