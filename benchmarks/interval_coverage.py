@@ -8,6 +8,7 @@ problems' difficulty and answer them independently: every p below 0.05 is a fals
 """
 
 import argparse
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -31,10 +32,58 @@ def difficulties(generator: np.random.Generator, accuracy: float, size: int) -> 
     return generator.beta(SPREAD * accuracy, SPREAD * (1 - accuracy), size)
 
 
+def other_spreads(count: int) -> None:
+    """Coverage where difficulty spreads otherwise: logit-normal, or two kinds of problems."""
+    generator = np.random.default_rng(314159)
+    covered = []
+    cells = product((83, 164, 198, 500), (0.05, 0.2, 0.5, 0.8, 0.95, 0.98), (None, 1.0, 3.0))
+    for size, accuracy, deviation in cells:
+        for samples in (2, 5, 8, 32):
+            held = 0
+            for _ in range(count):
+                if deviation is None:
+                    high, low = min(0.995, accuracy + 0.8 * (1 - accuracy)), 0.3 * accuracy
+                    is_easy = generator.random(size) < (accuracy - low) / (high - low)
+                    chances = np.where(is_easy, high, low)
+                else:
+                    center = _logit_center(accuracy, deviation)
+                    chances = 1 / (1 + np.exp(-generator.normal(center, deviation, size)))
+                values = draw(generator, chances, samples)
+                below, above = problem_interval(values.tolist()) or (0.0, 1.0)
+                held += below <= accuracy <= above
+            covered.append(held / count)
+            kind = "two kinds" if deviation is None else f"logit-normal, {deviation:.0f}"
+            print(
+                f"{size:8d} {samples:7d} {accuracy:8.2f} {kind:16} {covered[-1]:8.3f}", flush=True
+            )
+    low, high = (
+        sum(test(one) for one in covered) for test in (lambda c: c < 0.93, lambda c: c > 0.97)
+    )
+    print(f"{len(covered)} settings: {min(covered):.3f} to {max(covered):.3f}, {low} below 0.93, "
+          f"{high} above 0.97")  # fmt: skip
+
+
+@cache
+def _logit_center(accuracy: float, deviation: float) -> float:
+    """Where a logit-normal of that deviation has its mean at `accuracy`."""
+    grid = np.sort(np.random.default_rng(0).standard_normal(200_000)) * deviation
+    low, high = -40.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_low = (1 / (1 + np.exp(-(grid + middle)))).mean() < accuracy
+        low, high = (middle, high) if is_low else (low, middle)
+    return low
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=2000)
-    count = parser.parse_args().simulations
+    parser.add_argument("--other-spreads", action="store_true", help="of difficulty, instead")
+    arguments = parser.parse_args()
+    count = arguments.simulations
+    if arguments.other_spreads:
+        other_spreads(count)
+        return
     generator = np.random.default_rng(0)
     print("problems samples accuracy  interval  difference  false alarms at 0.05")
     for size, samples, accuracy in product(SIZES, (1, 8), ACCURACIES):

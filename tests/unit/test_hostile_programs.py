@@ -70,6 +70,8 @@ ESCAPES = {
     "setuid_bit": "os.chmod('own', 0o4755)",
     "mode_by_descriptor": "os.fchmod(os.open('own', os.O_RDWR), 0o4755)",
     "attribute": "os.setxattr('own', 'user.x', b'1')",
+    "attribute_names": "os.listxattr(ARENA + '/secret')",
+    "attribute_value": "no_attribute(lambda: os.getxattr(ARENA + '/secret', 'user.x'))",
     "file_handle": "call('name_to_handle_at', AT, b'own', bytes(200), bytes(8), 0)",
     "watch_outside": "call('inotify_add_watch', call('inotify_init1', 0), ARENA.encode(), 4095)",
     "swap": "call('swapon', b'own', 0)",
@@ -153,7 +155,8 @@ ESCAPES = {
 }  # fmt: skip
 
 PRELUDE = """
-import ctypes, fcntl, multiprocessing, multiprocessing.shared_memory, os, platform, pty, resource
+import ctypes, errno, fcntl, multiprocessing, multiprocessing.shared_memory, os, platform
+import pty, resource
 import shutil, signal, socket, stat, struct, sys, threading, time, urllib.request
 ARENA, TCP, UDP, VICTIM, SECRET_NAME = {arena!r}, {tcp}, {udp}, {victim}, "CORL_HOSTILE_SECRET"
 PATH, AT, SAY = os.O_PATH, -100, "print('ESC' + 'APED')"
@@ -172,6 +175,12 @@ def is_socket(number):
         return stat.S_ISSOCK(os.fstat(number).st_mode)
     except OSError:
         return False
+def no_attribute(read):
+    try:
+        read()
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            raise
 def others():
     return [p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()]
 open("own", "w").close()

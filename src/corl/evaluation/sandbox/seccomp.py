@@ -64,6 +64,9 @@ _DENIED: dict[str, tuple[int, int]] = {
     "lremovexattr": (198, 15), "fremovexattr": (199, 16), "utime": (132, 0),
     "utimes": (235, 0), "futimesat": (261, 0), "utimensat": (280, 88),
     "mknod": (133, 0), "mknodat": (259, 33),
+    # Landlock does not cover the reading of attributes either
+    "getxattr": (191, 8), "lgetxattr": (192, 9), "fgetxattr": (193, 10),
+    "listxattr": (194, 11), "llistxattr": (195, 12), "flistxattr": (196, 13),
     # names of files come and go in any readable directory: Landlock does not cover watches
     "inotify_init": (253, 0), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
     # memory that no limit counts, or that outlives the process
