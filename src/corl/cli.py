@@ -410,6 +410,73 @@ def kappa(
     show_kappa(console, run_probe(models, prompts, settings, out, console=console))
 
 
+@app.command()
+def rephrase(
+    prompts: Annotated[
+        Path, typer.Argument(help="Prompt file: .jsonl, .json, .parquet.", show_default=False)
+    ],
+    to: Annotated[Path, typer.Option(help="The .jsonl to write; its journal stands beside it.")],
+    endpoint: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible URL, such as http://localhost:8000/v1.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model name there.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Environment variable that holds the key; default: none.")
+    ] = None,
+    local: Annotated[
+        Path | None, typer.Option(help="A checkpoint here, in place of an endpoint.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="Field of the prompt's text.")] = "prompt",
+    id_field: Annotated[str, typer.Option(help="Field of the row's id.")] = "id",
+    kind: Annotated[str, typer.Option(help="Answer kind: math, choice, code, text.")] = "math",
+    limit: Annotated[int | None, typer.Option(help="The first so many rows only.", min=1)] = None,
+    tries: Annotated[int, typer.Option(help="Rewrites of a row, until one passes.", min=1)] = 3,
+    concurrency: Annotated[int, typer.Option(help="Requests at once.", min=1, max=512)] = 8,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(help="Rate limit, attempts included.", min=0.01)
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(help="Requests for one reply before it is given up.", min=1)
+    ] = 6,
+    timeout: Annotated[float, typer.Option(help="Seconds for one whole answer.", min=0.1)] = 120.0,
+    temperature: Annotated[float, typer.Option(help="Of the rewriter.", min=0)] = 0.7,
+    max_tokens: Annotated[int, typer.Option(help="New tokens of a reply.", min=1)] = 2048,
+    extra_body: Annotated[
+        str | None, typer.Option(help="Further fields of a request: '{\"top_p\": 0.9}'.")
+    ] = None,
+    solver: Annotated[
+        Path | None, typer.Option(help="Checkpoint whose votes must agree on both wordings.")
+    ] = None,
+    votes: Annotated[int, typer.Option(help="The solver's completions of a wording.", min=1)] = 8,
+    solver_tokens: Annotated[int, typer.Option(help="New tokens of one of them.", min=1)] = 1024,
+    seed: Annotated[int, typer.Option(help="Of local sampling.")] = 0,
+    require_all: Annotated[
+        bool, typer.Option("--require-all", help="Fail while any row keeps its own words.")
+    ] = False,
+) -> None:
+    """Rewrite every prompt in other words that keep its answer; run again, it continues.
+
+    Example: **corl rephrase math.jsonl --to math_rewritten.jsonl
+    --endpoint https://api.deepseek.com/v1 --model deepseek-chat --api-key-env DEEPSEEK_API_KEY**
+    """
+    from corl.config import PromptsConfig
+    from corl.diversity.rephrase import asked_rewriter, asked_solver
+    from corl.diversity.rephrase import rephrase as rewrite_all
+    from corl.diversity.rephrase.show import show_rephrased
+
+    rewriter = asked_rewriter(
+        endpoint=endpoint, model=model, api_key_env=api_key_env, extra=extra_body, local=local,
+        temperature=temperature, max_tokens=max_tokens, concurrency=concurrency,
+        per_minute=requests_per_minute, attempts=attempts, timeout=timeout, seed=seed,
+    )  # fmt: skip
+    outcome = rewrite_all(
+        PromptsConfig(file=str(prompts), field=field, id_field=id_field, kind=kind, limit=limit),
+        to, rewriter, tries=tries, require_all=require_all, console=console,
+        solver=asked_solver(solver, votes=votes, max_tokens=solver_tokens, seed=seed),
+    )  # fmt: skip
+    show_rephrased(console, outcome)
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         console.print(__version__)
