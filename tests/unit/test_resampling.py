@@ -63,7 +63,9 @@ def test_the_interval_of_zeros_and_ones_covers(size, share):
     assert 0.93 <= covered <= 0.97
 
 
-@pytest.mark.parametrize(("size", "share"), [(83, 0.4), (83, 0.95), (164, 0.98), (500, 0.1), (500, 0.9)])
+@pytest.mark.parametrize(
+    ("size", "share"), [(83, 0.4), (83, 0.95), (164, 0.98), (500, 0.1), (500, 0.9)]
+)
 def test_the_interval_of_averaged_samples_covers(size, share):
     """Problems of unequal difficulty, eight samples each."""
     generator = np.random.default_rng(5)
