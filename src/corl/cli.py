@@ -457,7 +457,7 @@ def rephrase(
     """Rewrite every prompt in other words that keep its answer; run again, it continues.
 
     Example: **corl rephrase math.jsonl --to math_rewritten.jsonl
-    --endpoint https://api.deepseek.com/v1 --model deepseek-chat --api-key-env DEEPSEEK_API_KEY**
+    --endpoint http://localhost:8000/v1 --model my-model --api-key-env MY_KEY**
     """
     from corl.config import PromptsConfig
     from corl.diversity.rephrase import asked_rewriter, asked_solver

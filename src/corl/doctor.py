@@ -18,6 +18,7 @@ _OPTIONAL = (
     ("datasets", "corl[datasets]", "Parquet files and data sets of the hub"),
     ("math-verify", "corl[grading]", "reported scores of maths"),
     ("matplotlib", "corl[plots]", "pictures as PNG and SVG"),
+    ("httpx2", "corl[rephrase]", "rewriting prompts through an endpoint"),
     ("tensorboard", "corl[tensorboard]", "tracking"),
     ("wandb", "corl[wandb]", "tracking"),
     ("trackio", "corl[trackio]", "tracking"),
