@@ -225,9 +225,9 @@ def test_saved_completions_are_graded_alike(sums, whole, tmp_path):
 @pytest.mark.parametrize(
     ("line", "seen"),
     [
-        ({"id": "heldout-0001", "completion": "x"}, "1 of 2 rows have no completion"),
-        ({"id": "heldout-0000", "completion": "x", "sample": 1}, "every row needs the same"),
-        ({"id": "nobody", "completion": "x"}, "1 rows are none of the benchmark's 512"),
+        ({"id": "heldout-0001", "completion": "x"}, "1 of 2 problems have no completion"),
+        ({"id": "heldout-0000", "completion": "x", "sample": 1}, "every problem needs the same"),
+        ({"id": "nobody", "completion": "x"}, "1 rows are none of the 512"),
     ],
 )
 def test_completions_that_do_not_fit_are_named(sums, tmp_path, line, seen):

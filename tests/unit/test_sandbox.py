@@ -459,3 +459,11 @@ def test_sandbox_holds_without_root(tmp_path: Path) -> None:
         assert held, done.stdout
     finally:
         target.unlink()
+
+
+@pytest.mark.skipif(bool(why_not("landlock")), reason=why_not("landlock"))
+def test_a_kill_is_no_sign_of_memory_however_large_the_caller_is():
+    """A child's peak memory starts at its parent's."""
+    ballast = bytearray(600 << 20)
+    result = run_program("import os\nos.kill(os.getpid(), 9)", level="landlock")
+    assert len(ballast) and result.status == "error"

@@ -6,6 +6,7 @@ full.
 """
 
 import contextlib
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -99,4 +100,12 @@ def status_of(child: Child) -> Status:
 
 
 def _killed_for_memory(code: int, child: Child) -> bool:
-    return code == -signal.SIGKILL and child.max_rss_mb > child.limits.memory_mb / 2
+    """Whether a kill looks like the kernel's own: the program held much memory.
+
+    A child's peak starts at that of the process that started it (Linux keeps it across exec), so
+    only what lies above our own is evidence.
+    """
+    ours_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return code == -signal.SIGKILL and child.max_rss_mb > max(
+        child.limits.memory_mb / 2, 1.01 * ours_mb
+    )
