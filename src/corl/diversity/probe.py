@@ -163,11 +163,9 @@ def _draw_all(
 
 
 def _load(source: Asked) -> Policy:
-    from transformers.utils import logging as transformers_logging
 
     from corl.policy import load_policy
 
-    transformers_logging.disable_progress_bar()  # ours tells more
     subject = source.subject
     return load_policy(
         subject.source,

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformers.utils import logging as transformers_logging
-
 from corl.config import Recipe
 from corl.errors import CheckpointError
 from corl.exchange import rows_digest
@@ -106,7 +104,6 @@ def _launch(
     done_step: int,
     progress: Callable[[Recipe, int, int], Progress],
 ) -> Outcome:
-    transformers_logging.disable_progress_bar()  # ours tells more
     write_environment(run, devices=checked.devices)
     job = Job(recipe, run, facts, checked.prompts, checked.devices, done_step)
     stop = StopRequest()

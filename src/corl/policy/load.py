@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.utils import logging
 
 from corl.errors import ModelError
 from corl.policy.facts import context_length, first_line, load_config, load_tokenizer, locate
@@ -59,6 +60,7 @@ def load_policy(
     "bfloat16" set both. device: "auto" is the first GPU, else the CPU.
     Raises ModelError with the checkpoint's name for anything that would not train it faithfully.
     """
+    logging.disable_progress_bar()  # the commands' own progress tells more
     target = _pick_device(device)
     weight_dtype, compute_dtype = _pick_dtypes(dtype, target)
     location = locate(source)

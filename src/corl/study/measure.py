@@ -114,11 +114,9 @@ def _end_early(parent: int, abandoned: Event) -> None:
 
 
 def _ask(question: Question, rows: Sequence[PromptRow]) -> AnswerSheet:
-    from transformers.utils import logging as transformers_logging
 
     from corl.policy import load_policy
 
-    transformers_logging.disable_progress_bar()
     policy = load_policy(
         Path(question.model) if Path(question.model).exists() else question.model,
         dtype=question.dtype,  # type: ignore[arg-type]
