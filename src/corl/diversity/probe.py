@@ -163,7 +163,6 @@ def _draw_all(
 
 
 def _load(source: Asked) -> Policy:
-
     from corl.policy import load_policy
 
     subject = source.subject
