@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corl.diversity.rephrase.copies import copy_fault, length_fault
+from corl.diversity.rephrase.drawings import drawing_fault
 from corl.diversity.rephrase.endings import ending_faults
 from corl.diversity.rephrase.languages import language_fault
 from corl.diversity.rephrase.listed_options import option_faults
@@ -17,7 +18,17 @@ from corl.diversity.rephrase.numbers import number_faults
 from corl.diversity.rephrase.quantities import MAX_CHARACTERS
 from corl.diversity.rephrase.solutions import solution_faults
 
-CHECKS = ("empty", "cut off", "numbers", "options", "solution", "copy", "language", "length")
+CHECKS = (
+    "empty",
+    "cut off",
+    "numbers",
+    "drawing",
+    "options",
+    "solution",
+    "copy",
+    "language",
+    "length",
+)
 """Names of the checks, in the order in which faults are listed."""
 
 
@@ -45,6 +56,7 @@ def faults(original: str, rewritten: str, *, kind: str = "math") -> list[Fault]:
     seen: dict[str, Sequence[str | None]] = {
         "cut off": ending_faults(original, rewritten),
         "numbers": number_faults(original, rewritten),
+        "drawing": [drawing_fault(original, rewritten)],
         "options": option_faults(original, rewritten),
         "solution": solution_faults(original, rewritten, kind=kind),
         "copy": [copy_fault(original, rewritten)],

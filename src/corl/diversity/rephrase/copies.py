@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 
-from corl.diversity.rephrase.quantities import without_drawings
+from corl.diversity.rephrase.drawings import without_drawings
 
 MAX_SIMILARITY = 0.97
 """Share of words in common, in order, from which a rewrite counts as a copy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from corl.diversity.rephrase.quantities import without_drawings
+from corl.diversity.rephrase.drawings import without_drawings
 
 _STOPS = re.compile(r"[.?!。？！।؟…:](?:\s|[\"'”’»)\]$*`}]|\\[\])]|\\end\{\w+\*?\})*\Z|\[/asy\]\Z")
 _FORMULA_ENDS = re.compile(r"\\\]\Z|\$\Z|\\\)\Z|\\end\{\w+\*?\}\Z")
@@ -14,11 +14,15 @@ _ASKS = re.compile(
     r"prove|show|give|provide|identify|state|write|convert|factor|expand|enter|list|estimate|"
     r"round|name|describe|sketch|graph|combine|rationalize|count|choose|select|derive|verify|"
     r"work out|figure out|tell|who|where|when|why|add|subtract|multiply|divide|reduce|complete|"
-    r"sum|construct|explain|answer|obtain|rewrite|perform|approximate|present|specify|report)\b",
+    r"pick|mark|sum|construct|explain|answer|obtain|rewrite|perform|approximate|present|specify|report)\b",
     re.IGNORECASE,
 )
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{(\w+\*?)\}")
-_PAIRS = ((r"\left", r"\right"), (r"\[", r"\]"), (r"\(", r"\)"), ("{", "}"), ("(", ")"), ("[", "]"))
+_COMMAND_PAIRS = ((r"\left", r"\right"), (r"\[", r"\]"), (r"\(", r"\)"))
+_BRACKETS = (("{", "}"), ("([", ")]"))
+_PRICED = re.compile(
+    r"\\\$|\b(?:dollars?|cents?|usd|costs?|prices?|pa(?:y|id)|earns?|sp(?:end|ent)|money)\b", re.I
+)
 _MONEY = re.compile(r"\$(?=\d[\d,.]*(?![\d,.])[^$\\^_={}]?)")
 _COMMAND = re.compile(r"\\(?:left(?![a-zA-Z])|right(?![a-zA-Z])|\\(?:\[[^\]\n]*\])?|.)", re.S)
 
@@ -27,7 +31,7 @@ def ending_faults(original: str, rewritten: str) -> list[str]:
     """What says that the rewrite was cut off. What the original leaves open may stay open."""
     text, source = rewritten.strip(), original.strip()
     faults = [f"{one} not closed" for one in unclosed(text) if one not in unclosed(source)]
-    if "[asy]" in text and text.count("[asy]") != text.count("[/asy]"):
+    if text.count("[asy]") > text.count("[/asy]"):
         faults.append("the drawing is not closed")
     if not _ends(text, source):
         faults.append(f"ends in the middle: ...{text[-30:]!r}")
@@ -51,13 +55,22 @@ def unclosed(text: str) -> list[str]:
     names += [f"\\begin{{{name}}}" for name in opened]
     commands = [match[0][:6] for match in _COMMAND.finditer(text)]
     bare = _COMMAND.sub(" ", text)
-    if bare.count("$") % 2 and _MONEY.sub(" ", bare).count("$") % 2:
+    if bare.count("$") % 2 and not _is_money(text, bare):
         names.append("$")
-    for start, end in _PAIRS:
-        place = commands if start.startswith("\\") else bare
-        if place.count(start) != place.count(end):
+    for start, end in _COMMAND_PAIRS:
+        if commands.count(start) != commands.count(end):
             names.append(start)
+    # A half-open interval closes one kind of bracket with the other.
+    for starts, ends in _BRACKETS:
+        if sum(map(bare.count, starts)) != sum(map(bare.count, ends)):
+            names.append(starts[0])
     return names
+
+
+def _is_money(text: str, bare: str) -> bool:
+    """Whether an odd dollar sign is a currency's: "it costs $5"."""
+    formulas = _MONEY.sub(" ", bare).count("$")
+    return formulas % 2 == 0 and (not formulas or bool(_PRICED.search(text)))
 
 
 def _ends(text: str, source: str) -> bool:

@@ -53,7 +53,7 @@ class Pace:
             with self._lock:
                 now = time.monotonic()
                 if now >= self._next:
-                    self._next = max(self._next, now - self._gap) + self._gap
+                    self._next = now + self._gap
                     return not self._stop.is_set()
                 pause = self._next - now
             if self._stop.wait(pause):

@@ -1,7 +1,6 @@
 """Numbers in the wording of a problem: digits, LaTeX, number words, and words that imply one.
 
-Drawing code is left out: it pictures the problem, and a rewrite may drop it. The labels in it are
-implied, for a rewrite may put them into words.
+Drawing code is left out; `drawings` looks after it.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
+from corl.diversity.rephrase.drawings import without_drawings
 from corl.diversity.rephrase.number_words import (
     FACTORS,
     FRACTIONS,
@@ -28,8 +28,6 @@ MAX_CHARACTERS = 20_000
 """Longer texts are no wording of one problem, and are not read."""
 _MOST_DIGITS = 60
 
-_DRAWING = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)|\\begin\{asy\}.*?(?:\\end\{asy\}|\Z)", re.S)
-_LAYOUT = re.compile(r"\\\\\[[^\]\n]{0,20}\]|\\[hv]space\*?\{[^}\n]{0,20}\}|\\kern[-\d.]+\w\w")
 _TOKEN = re.compile(
     r"(?P<frac>\\[dt]?frac\s*(?P<top>\d)\s*(?P<bottom>\d)?)"
     r"|(?P<command>\\[A-Za-z]+)"
@@ -39,7 +37,6 @@ _TOKEN = re.compile(
     r"|(?P<digits>\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?P<suffix>(?:st|nd|rd|th)\b)?"
     r"|(?P<word>[A-Za-z]+)"
 )
-_LABEL = re.compile(r'"([^"\n]{1,200})"')
 _DOTS = r"(?:\\[lc]?dots[cmbi]?(?![a-z])|\.\.\.|…)"
 _LINK = r"\s*(?:[,+]|\\cdot(?![a-z])|\\times(?![a-z]))\s*(?:\\ )?"
 _BEFORE_DOTS = re.compile(rf"(?<!\d)(?:\d{{1,12}}{_LINK}){{2,9}}(?={_DOTS})")
@@ -61,18 +58,9 @@ class Quantity:
     """As written."""
 
 
-def without_drawings(text: str) -> str:
-    """The wording with drawing code and layout lengths blanked, every place kept."""
-    for pattern in (_DRAWING, _LAYOUT):
-        text = pattern.sub(lambda match: " " * len(match[0]), text)
-    return text
-
-
 def quantities(text: str) -> list[Quantity]:
     """The numbers of a text, in order. Signs are not read: an equation may be moved about."""
-    text = text[:MAX_CHARACTERS]
-    labels = list(_labels(text))
-    text = without_drawings(text)
+    text = without_drawings(text[:MAX_CHARACTERS])
     found: list[Quantity] = []
     words: list[re.Match[str]] = []
     for token in _TOKEN.finditer(text):
@@ -85,15 +73,7 @@ def quantities(text: str) -> list[Quantity]:
         found += _named(words)
         words = []
         found += _written(token)
-    return _runs_implied(text, [*found, *_named(words)]) + labels
-
-
-def _labels(text: str) -> Iterator[Quantity]:
-    for drawing in _DRAWING.finditer(text):
-        for label in _LABEL.finditer(drawing[0]):
-            for token in _TOKEN.finditer(label[1]):
-                for one in _written(token):
-                    yield Quantity(one.value, "implied", *drawing.span(), one.shown)
+    return _runs_implied(text, [*found, *_named(words)])
 
 
 def _runs_implied(text: str, found: list[Quantity]) -> list[Quantity]:
