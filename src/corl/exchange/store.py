@@ -14,7 +14,9 @@ from typing import Any
 from corl.errors import ExchangeError, ExchangeTimeout
 from corl.exchange.ballot import Ballot
 
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
+_PAUSE_SHARE = 0.02
+"""Of the time waited so far: what a look too late may add to a wait."""
 
 
 class StoreExchange:
@@ -42,15 +44,16 @@ class StoreExchange:
 
     def _collect(self, name: str, own: Ballot) -> Ballot:
         key = _key(own.run, own.step, name)
-        deadline, pause_s = time.monotonic() + self._timeout_s, _SHORTEST_PAUSE_S
+        started = time.monotonic()
+        deadline = started + self._timeout_s
         while not self._arrived(key, own):
             if time.monotonic() > deadline:
                 raise ExchangeTimeout(
                     f"agent {own.agent!r} waited {self._timeout_s:.0f} s at step {own.step} for "
                     f"the ballot of {name!r}; look at that agent's log, or raise exchange.timeout_s"
                 )
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            pause_s = _PAUSE_SHARE * (time.monotonic() - started)
+            time.sleep(min(max(pause_s, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S))
         ballot = Ballot.from_bytes(self._store.get(key))
         if ballot.agent != name:
             raise ExchangeError(
