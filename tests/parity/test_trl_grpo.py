@@ -28,6 +28,8 @@ from transformers import (  # noqa: E402
 )
 
 from corl.config import GrpoConfig, OptimizerConfig  # noqa: E402
+from corl.policy.attention import use_our_attention  # noqa: E402
+from corl.policy.computing import ComputeModel  # noqa: E402
 from corl.policy.learner import LearnBatch, Learner  # noqa: E402
 from corl.policy.scoring import CompletionScorer  # noqa: E402
 
@@ -42,7 +44,8 @@ class _Policy:
     def __init__(self, model):
         self.model = model
         self.device = torch.device("cpu")
-        self.compute_dtype = torch.float32
+        use_our_attention(model)
+        self.computing = ComputeModel(model, torch.float32)
 
 
 def _model():

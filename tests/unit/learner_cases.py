@@ -72,11 +72,14 @@ def spy_on_gradients(learner):
 
 
 def spy_on_rows(policy):
-    """Rows that enter the transformer from now on, padding cut off by the caller's lengths."""
+    """Rows that enter the transformer from now on, in line or not; the caller cuts padding off."""
     seen = []
 
     def look(_module, _args, kwargs):
-        seen.extend(kwargs["input_ids"].tolist())
+        ids, layout = kwargs["input_ids"], kwargs.get("row_layout")
+        if layout is not None:
+            ids = ids[0][layout.token_of].view(layout.num_rows, layout.width)
+        seen.extend(ids.tolist())
 
     policy.model.base_model.register_forward_pre_hook(look, with_kwargs=True)
     return seen

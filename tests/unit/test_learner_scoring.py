@@ -1,6 +1,7 @@
 """Scores of completions against each model's own logits, one row at a time."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -141,11 +142,20 @@ def test_a_scorer_of_the_model_path_takes_empty_completions(monkeypatch):
 def test_bfloat16_compute_keeps_float32_scores_and_gradients():
     policy = tiny_policy("qwen3")
     want = CompletionScorer(policy, temperature=1.0)(PROMPTS, COMPLETIONS).logps_bt
-    policy.compute_dtype = torch.bfloat16
+    policy = replace(policy, compute_dtype=torch.bfloat16)
     scorer = CompletionScorer(policy, temperature=1.0)
     assert scorer.path == "chunked"
     scores = scorer(PROMPTS, COMPLETIONS)
     assert scores.logps_bt.dtype == torch.float32
     assert 0 < (scores.logps_bt - want).abs().max() < 0.1
-    scores.logps_bt.sum().backward()
-    assert {p.grad.dtype for p in policy.model.parameters()} == {torch.float32}
+    for _ in range(2):
+        scorer(PROMPTS, COMPLETIONS).logps_bt.sum().backward()
+        policy.computing.hand_gradients_over()
+    twice = [p.grad for p in policy.model.parameters()]
+    assert {grad.dtype for grad in twice} == {torch.float32}
+    assert all(p.grad is None for p in policy.computing.module.parameters())
+    CompletionScorer(tiny_policy("qwen3"), temperature=1.0)
+    exact = tiny_policy("qwen3")
+    (2 * CompletionScorer(exact, temperature=1.0)(PROMPTS, COMPLETIONS).logps_bt.sum()).backward()
+    for grad, parameter in zip(twice, exact.model.parameters(), strict=True):
+        assert (grad - parameter.grad).norm() < 0.05 * parameter.grad.norm()

@@ -36,7 +36,7 @@ def test_a_policy_on_cpu_holds_and_computes_in_float32(shared):
     policy = load_policy(shared)
     assert {parameter.dtype for parameter in policy.model.parameters()} == {torch.float32}
     assert policy.compute_dtype == torch.float32
-    assert policy.model.config._attn_implementation == "sdpa"
+    assert policy.model.config._attn_implementation == "corl"
     assert policy.context_length == 128
     assert all(parameter.requires_grad for parameter in policy.model.parameters())
 

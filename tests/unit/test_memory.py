@@ -36,11 +36,16 @@ def need(**changes):
 def test_fp32_takes_sixteen_bytes_a_parameter():
     found = need()
     assert found.weights + found.gradients + found.optimizer == 16_000
-    assert found.sampling_copy == found.reference == 0
+    assert found.compute_copy == found.reference == 0
 
 
-def test_a_gpu_adds_the_sampling_copy():
-    assert need(device="cuda:0").sampling_copy == 2_000
+def test_a_gpu_adds_the_compute_copy():
+    found = need(device="cuda:0")
+    assert found.compute_copy == 2_000
+    # The copy's gradients live beside the master's until they are added.
+    assert found.gradients == 6_000
+    mixed = need(agent_dtype="mixed")
+    assert (mixed.compute_copy, mixed.gradients) == (2_000, 6_000)
 
 
 def test_bf16_with_stochastic_rounding_takes_eight():

@@ -2,11 +2,14 @@
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from corl.policy.attention import use_our_attention
+from corl.policy.computing import ComputeModel
 from corl.policy.scoring import CompletionScorer
 
 VOCABULARY = 23
@@ -48,6 +51,10 @@ class TinyPolicy:
     device: torch.device = torch.device("cpu")
     compute_dtype: torch.dtype = torch.float32
 
+    @cached_property
+    def computing(self) -> ComputeModel:
+        return ComputeModel(self.model, self.compute_dtype)
+
 
 def tiny_policy(family: str = "qwen3", *, seed: int = 0, size: float = 1.0) -> TinyPolicy:
     """A fresh policy in evaluation mode; `size` scales its weights away from uniform logits."""
@@ -58,6 +65,7 @@ def tiny_policy(family: str = "qwen3", *, seed: int = 0, size: float = 1.0) -> T
         for param in model.parameters():
             if param.ndim >= 2:
                 param.normal_(0.0, 0.3 * size)
+    use_our_attention(model)
     return TinyPolicy(model.eval())
 
 

@@ -91,8 +91,9 @@ class AgentConfig(Section):
     """The agent's own peak learning rate."""
     sampling: SamplingOverride = SamplingOverride()
     """The agent's own sampling settings."""
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Compute type; auto: float32 on CPU, float32 weights with bfloat16 compute on GPU."""
+    dtype: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
+    """Compute type; mixed: float32 weights multiplied in bfloat16; auto: float32 on CPU, mixed on
+    GPU."""
     device: str = "auto"
     """Device such as cpu or cuda:1; auto: a GPU of its own where there is one."""
     gpus: int = Field(1, ge=0)

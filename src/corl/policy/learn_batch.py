@@ -74,6 +74,17 @@ class Row:
     weight: float
     """Of one token in the update's loss."""
     engine_logps: Tensor | None
+    group: int = 0
+    """Index of its prompt; rows of one prompt stand side by side."""
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        return len(self.prompt_ids)
+
+    @property
+    def num_read(self) -> int:
+        """Completion tokens that the model reads: nothing is predicted from the last one."""
+        return max(len(self.token_ids) - 1, 0)
 
     @property
     def num_tokens(self) -> int:
@@ -129,6 +140,7 @@ def plan_update(batch: LearnBatch, grpo: GrpoConfig, *, max_tokens: int | None =
                 advantages_pk[p, k].item(),
                 weights_pk[p, k].item(),
                 None if batch.engine_logps is None else batch.engine_logps[p][k],
+                group=p,
             )
             for p, k in (lengths_pk * forwarded_p[:, None]).nonzero().tolist()
         ],

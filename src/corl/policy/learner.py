@@ -1,7 +1,8 @@
 """One agent's update: completions and rewards in, changed weights out.
 
 A batch becomes rows (`corl.policy.learn_batch`), rows become micro-batches by a
-token budget, and their losses add up to the loss of the whole batch. The first
+token budget, those of one prompt together (`corl.policy.shared_prompts`), and their
+losses add up to the loss of the whole batch. The first
 update of a batch is on-policy, so its own log-probabilities, detached, are the
 old ones of every later update: no extra pass is needed.
 
@@ -15,6 +16,7 @@ Shapes: B rows, T completion tokens.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from typing import Any
 
 import torch
@@ -26,13 +28,13 @@ from corl.errors import CheckpointError, NonFiniteLossError, RecipeError
 from corl.grpo import PolicyLoss, engine_mismatch, policy_loss
 from corl.policy.learn_batch import LearnBatch, Plan, Row, plan_update
 from corl.policy.load import set_learning_mode
-from corl.policy.microbatch import microbatches
+from corl.policy.microbatch import microbatches, within_budget
 from corl.policy.optimizer import build_optimizer, clip_gradients, learning_rate_at
 from corl.policy.scoring import CompletionScorer, Scores, TrainablePolicy
 
 __all__ = ["LearnBatch", "Learner"]
 
-Reference = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Scores]
+Reference = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], Scores]
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class _MicroBatch:
     """Rows that are forwarded together, and what the first update learned about them."""
 
     rows: list[Row]
+    sizes: list[int]
+    """Of the runs of rows that have one prompt, in order."""
     old_logps_bt: Tensor | None = None
     ref_logps_bt: Tensor | None = None
     mismatch_weight_bt: Tensor | None = None
@@ -97,9 +101,10 @@ class Learner:
         self._total_steps = total_steps
         self._max_tokens = max_tokens
         self._reference = reference if grpo_config.kl else None
+        self._computing = policy.computing
         if optimizer_config.gradient_checkpointing:
-            _enable_checkpointing(self._model)
-        set_learning_mode(self._model)
+            _enable_checkpointing(self._computing.module)
+        set_learning_mode(self._computing.module)
         self._score = CompletionScorer(policy, temperature=temperature)
         self._optimizer = build_optimizer(self._model, optimizer_config, seed=seed)
 
@@ -128,10 +133,7 @@ class Learner:
         rate = self.learning_rate
         tally = _Tally()
         if plan.rows:
-            cut = microbatches(
-                [row.num_tokens for row in plan.rows], self._optimizer_config.tokens_per_microbatch
-            )
-            micro = [_MicroBatch([plan.rows[r] for r in group]) for group in cut]
+            micro = self._microbatches(plan.rows)
             for _ in range(self._grpo.updates):
                 self._update_once(micro, rate, tally)
         self.step += 1
@@ -155,12 +157,32 @@ class Learner:
                 "Resume with the model and optimizer.kind of the run's recipe."
             ) from error
 
+    def _microbatches(self, rows: Sequence[Row]) -> list[_MicroBatch]:
+        """Rows of one prompt stay together where their model computes the prompt once."""
+        budget = self._optimizer_config.tokens_per_microbatch
+        shares = self._score.shares_prompts
+        runs: list[list[Row]] = []
+        for _, group in groupby(rows, key=lambda row: row.group):
+            together = list(group)
+            sizes = [1] * len(together)
+            if shares:
+                prompt, read = together[0].num_prompt_tokens, [row.num_read for row in together]
+                sizes = within_budget(prompt, read, budget)
+            rest = iter(together)
+            runs += [list(islice(rest, size)) for size in sizes]
+        tokens = [run[0].num_prompt_tokens + sum(row.num_read for row in run) for run in runs]
+        return [
+            _MicroBatch([row for r in part for row in runs[r]], [len(runs[r]) for r in part])
+            for part in microbatches(tokens, budget, is_padded=not shares)
+        ]
+
     def _update_once(self, micro: list[_MicroBatch], rate: float, tally: _Tally) -> None:
         self._optimizer.zero_grad(set_to_none=True)
         losses = []
         for part in micro:
             outcome = self._loss(part, tally)
             outcome.loss.backward()
+            self._computing.hand_gradients_over()
             losses.append(outcome.loss.detach())
             tally.parts.append(replace(outcome, loss=losses[-1]))
         loss = torch.stack(losses).sum()
@@ -176,6 +198,7 @@ class Learner:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
+        self._computing.refresh()
         self._optimizer.zero_grad(set_to_none=True)
         tally.losses.append(loss)
         tally.grad_norms.append(norm)
@@ -183,7 +206,7 @@ class Learner:
     def _loss(self, part: _MicroBatch, tally: _Tally) -> PolicyLoss:
         prompts = [row.prompt_ids for row in part.rows]
         completions = [row.token_ids for row in part.rows]
-        scores = self._score(prompts, completions)
+        scores = self._score(prompts, completions, part.sizes)
         if part.old_logps_bt is None:
             part.old_logps_bt = scores.logps_bt.detach()
             self._look_at_engine(part, scores, tally)
@@ -191,7 +214,7 @@ class Learner:
             tally.num_entropy.append(scores.mask_bt.sum())
             if self._reference is not None:
                 with torch.no_grad():
-                    part.ref_logps_bt = self._reference(prompts, completions).logps_bt
+                    part.ref_logps_bt = self._reference(prompts, completions, part.sizes).logps_bt
         return policy_loss(
             scores.logps_bt,
             part.old_logps_bt,

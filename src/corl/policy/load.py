@@ -8,6 +8,7 @@ errors here (transformers only warns and trains on random numbers).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,13 +19,15 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
 from corl.errors import ModelError
+from corl.policy.attention import use_our_attention
+from corl.policy.computing import ComputeModel
 from corl.policy.facts import context_length, first_line, load_config, load_tokenizer, locate
 from corl.policy.stop_tokens import stop_ids
 
-Dtype = Literal["auto", "float32", "bfloat16"]
+Dtype = Literal["auto", "float32", "mixed", "bfloat16"]
 
 
-@dataclass(slots=True)
+@dataclass
 class Policy:
     """One agent's model with all that sampling and learning need to know of it."""
 
@@ -38,6 +41,11 @@ class Policy:
     """Token ids that end a completion."""
     context_length: int
     """Longest prompt plus completion, tokens."""
+
+    @cached_property
+    def computing(self) -> ComputeModel:
+        """What samples and scores: the model, or its copy in the compute dtype."""
+        return ComputeModel(self.model, self.compute_dtype)
 
     @property
     def weight_dtype(self) -> torch.dtype:
@@ -56,8 +64,8 @@ def load_policy(
     """Load a causal language model for training.
 
     source: directory or hub id; safetensors only.
-    dtype: "auto" is fp32 weights, multiplied in bf16 on a GPU and fp32 elsewhere; "float32" and
-    "bfloat16" set both. device: "auto" is the first GPU, else the CPU.
+    dtype: "mixed" is fp32 weights, multiplied in bf16; "auto" is that on a GPU and fp32 elsewhere;
+    "float32" and "bfloat16" set both. device: "auto" is the first GPU, else the CPU.
     Raises ModelError with the checkpoint's name for anything that would not train it faithfully.
     """
     logging.disable_progress_bar()  # the commands' own progress tells more
@@ -73,6 +81,7 @@ def load_policy(
             f"{model.get_input_embeddings().weight.shape[0]}. Use the checkpoint's own tokenizer."
         )
     model.to(target)
+    use_our_attention(model)
     if gradient_checkpointing:
         _enable_checkpointing(model)
     policy = Policy(
@@ -163,11 +172,13 @@ def _pick_dtypes(dtype: Dtype, device: torch.device) -> tuple[torch.dtype, torch
     """Return (weights, compute)."""
     if dtype == "auto":
         return torch.float32, torch.bfloat16 if device.type == "cuda" else torch.float32
+    if dtype == "mixed":
+        return torch.float32, torch.bfloat16
     if dtype == "float32":
         return torch.float32, torch.float32
     if dtype == "bfloat16":
         return torch.bfloat16, torch.bfloat16
-    raise ModelError(f"dtype {dtype!r} is not supported. Use auto, float32 or bfloat16.")
+    raise ModelError(f"dtype {dtype!r} is not supported. Use auto, float32, mixed or bfloat16.")
 
 
 def _load_weights(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corl.config import OptimizerConfig
-from corl.grpo.logprobs import CHUNK_LOGITS
+from corl.grpo.logprobs import chunk_logits
 from corl.policy.facts import ModelFacts
 
 _KEPT_PER_HIDDEN_UNIT = 16
@@ -25,11 +25,11 @@ class MemoryNeed:
     weights: int
     gradients: int
     optimizer: int
-    sampling_copy: int
-    """The bf16 copy that samples where compute is bf16 and weights are not."""
+    compute_copy: int
+    """The bf16 copy that samples and learns where compute is bf16 and weights are not."""
     reference: int
     teacher: int
-    """A float32 moving average of the policy, with a sampling copy where the policy has one."""
+    """A float32 moving average of the policy, with a compute copy where the policy has one."""
     cache: int
     """Keys and values of the rows decoded at once."""
     activations: int
@@ -37,7 +37,7 @@ class MemoryNeed:
     @property
     def total(self) -> int:
         """Peak, taking sampling and learning in turns: the larger of cache and activations."""
-        held = self.weights + self.gradients + self.optimizer + self.sampling_copy
+        held = self.weights + self.gradients + self.optimizer + self.compute_copy
         held += self.reference + self.teacher
         return held + max(self.cache, self.activations)
 
@@ -45,7 +45,7 @@ class MemoryNeed:
     def saved_by_bf16(self) -> int:
         """What bf16 weights, gradients and moments would save; 0 where they are bf16 already."""
         held = self.weights + self.gradients + self.optimizer
-        return max(0, held + self.sampling_copy - 8 * self.num_parameters)
+        return max(0, held + self.compute_copy - 8 * self.num_parameters)
 
 
 def memory_need(
@@ -71,6 +71,7 @@ def memory_need(
     compute_bytes = 4 if is_fp32 else 2
     moment_bytes = 2 if optimizer.kind == "adamw_bf16" else weight_bytes
     count = model.num_parameters
+    is_mixed = compute_bytes < weight_bytes
     kept = 1 if optimizer.gradient_checkpointing else _KEPT_PER_HIDDEN_UNIT
     tokens = max(
         min(optimizer.tokens_per_microbatch, completions * sequence_length), sequence_length
@@ -78,9 +79,10 @@ def memory_need(
     return MemoryNeed(
         num_parameters=count,
         weights=count * weight_bytes,
-        gradients=count * weight_bytes,
+        # The bf16 copy's gradients live until they are added to the master's.
+        gradients=count * (weight_bytes + 2 * is_mixed),
         optimizer=2 * count * moment_bytes,
-        sampling_copy=count * 2 if compute_bytes < weight_bytes else 0,
+        compute_copy=count * 2 if is_mixed else 0,
         reference=count * compute_bytes if keeps_reference and not keeps_teacher else 0,
         teacher=count * _teacher_bytes(agent_dtype, device) if keeps_teacher else 0,
         cache=2
@@ -90,8 +92,14 @@ def memory_need(
         * sequence_length
         * compute_bytes,
         activations=tokens * model.hidden_size * model.num_layers * kept * compute_bytes
-        + _CHUNKS_OF_LOGITS * 4 * min(tokens * model.vocab_size, CHUNK_LOGITS),
+        + _CHUNKS_OF_LOGITS
+        * 4
+        * min(tokens * model.vocab_size, chunk_logits(device.partition(":")[0])),
     )
+
+
+def _logits_at_a_time(device: str) -> int:
+    return chunk_logits(device.partition(":")[0])
 
 
 def _teacher_bytes(agent_dtype: str, device: str) -> int:

@@ -16,7 +16,6 @@ Shapes: B rows, S positions, T completion tokens, N completion tokens in line.
 import inspect
 import logging
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +26,8 @@ from torch.utils.checkpoint import checkpoint
 
 from corl.errors import PromptError
 from corl.grpo import selected_logps
+from corl.policy.computing import ComputeModel
+from corl.policy.shared_prompts import line_up
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class TrainablePolicy(Protocol):
     def device(self) -> torch.device: ...
 
     @property
-    def compute_dtype(self) -> torch.dtype: ...
+    def computing(self) -> ComputeModel: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,17 @@ class CompletionScorer:
     def __init__(
         self, policy: TrainablePolicy, *, temperature: float, chunk_tokens: int | None = None
     ) -> None:
-        self._model = policy.model
+        self._model = policy.computing.module
         self._device = torch.device(policy.device)
         self._temperature = temperature
         self._chunk_tokens = chunk_tokens
-        weights_dtype = next(self._model.parameters()).dtype
-        # Master weights in float32 are cast where they are used; others compute as they are.
-        self._autocast_to = policy.compute_dtype if weights_dtype == torch.float32 else None
-        if self._autocast_to == torch.float32:
-            self._autocast_to = None
+        dtype = next(self._model.parameters()).dtype
+        # Sums in another order, or a quarter of the last bits of a bfloat16 logit.
+        self._tolerance = 1e-4 if dtype == torch.float32 else 2e-2
         self._base = _base_of(self._model)
         self._head = self._probe()
+        self.shares_prompts = self._head is not None and self._attends_by_layout()
+        """Whether rows of one prompt can be computed together."""
         if self._head is None:
             _log.warning(
                 "the head of %s is scored through the model's own forward, row by row: "
@@ -100,10 +101,15 @@ class CompletionScorer:
         return "model" if self._head is None else "chunked"
 
     def __call__(
-        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        sizes: Sequence[int] | None = None,
     ) -> Scores:
         """Score the completion `token_ids[b]` of the prompt `prompt_ids[b]`, for B rows.
 
+        sizes: of the runs of consecutive rows that have one prompt, which is then computed once
+        where the model allows it; left out: every row is computed whole.
         Raises PromptError for an empty prompt: its first token has no condition.
         """
         for row, prompt in enumerate(prompt_ids):
@@ -117,38 +123,56 @@ class CompletionScorer:
         if self._head is None:
             logps_n, entropy_n = self._through_model(prompt_ids, token_ids)
         else:
-            hidden_nh = self._completion_hidden(prompt_ids, token_ids, mask_bt)
+            if sizes is None or not self.shares_prompts:
+                hidden_nh = self._completion_hidden(prompt_ids, token_ids)
+            else:
+                hidden_nh = self._hidden_in_line(prompt_ids, token_ids, sizes)
             logps_n, entropy_n = self._through_head(self._head, hidden_nh, targets_n)
         return Scores(_spread(logps_n, mask_bt), _spread(entropy_n, mask_bt), mask_bt)
 
     def _completion_hidden(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        token_ids: Sequence[Sequence[int]],
-        mask_bt: Tensor,
+        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
     ) -> Tensor:
         """Hidden states [N, H] of the positions that predict a completion token."""
         rows = [
-            torch.tensor([*prompt, *tokens])
+            torch.tensor([*prompt, *tokens[:-1]])
             for prompt, tokens in zip(prompt_ids, token_ids, strict=True)
         ]
         # Any valid token serves as padding, since nothing attends to it.
         ids_bs = pad_sequence(rows, batch_first=True, padding_value=0).to(self._device)
-        hidden_bsh = self._hidden(ids_bs)
+        positions_bs = torch.arange(ids_bs.shape[1], device=self._device).expand_as(ids_bs)
+        hidden_bsh = self._hidden(ids_bs, positions_bs)
+        lengths_b = torch.tensor([len(tokens) for tokens in token_ids], device=self._device)
         first_b = torch.tensor([len(prompt) - 1 for prompt in prompt_ids], device=self._device)
         row_starts_b = torch.arange(len(rows), device=self._device) * ids_bs.shape[1]
-        offsets_t = torch.arange(mask_bt.shape[1], device=self._device)
+        offsets_t = torch.arange(int(lengths_b.max()), device=self._device)
         positions_bt = (row_starts_b + first_b)[:, None] + offsets_t
-        return hidden_bsh.flatten(0, 1).index_select(0, positions_bt[mask_bt])
+        return hidden_bsh.flatten(0, 1).index_select(
+            0, positions_bt[offsets_t < lengths_b[:, None]]
+        )
 
-    def _hidden(self, ids_bs: Tensor) -> Tensor:
-        positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
-        arguments = {"position_ids": positions_bs, "use_cache": False}
+    def _hidden_in_line(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        sizes: Sequence[int],
+    ) -> Tensor:
+        """The same numbers, every prompt computed once."""
+        line = line_up(prompt_ids, token_ids, sizes)
+        hidden_1nh = self._hidden(
+            line.ids_1n.to(self._device),
+            line.positions_1n.to(self._device),
+            # transformers leaves a mask of four axes alone, and our attention reads the layout.
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=self._device),
+            row_layout=line.layout.to(self._device),
+        )
+        return hidden_1nh[0].index_select(0, line.predictors.to(self._device))
+
+    def _hidden(self, ids_bs: Tensor, positions_bs: Tensor, **more: Any) -> Tensor:
+        arguments = {"position_ids": positions_bs, "use_cache": False, **more}
         arguments = {k: v for k, v in arguments.items() if _takes(self._base, k)}
-        with self._autocast():
-            hidden_bsh = self._base(input_ids=ids_bs, **arguments).last_hidden_state
-        # Norms may end in float32 under autocast; the head computes like the layers.
-        return hidden_bsh if self._autocast_to is None else hidden_bsh.to(self._autocast_to)
+        hidden_bsh: Tensor = self._base(input_ids=ids_bs, **arguments).last_hidden_state
+        return hidden_bsh
 
     def _through_head(
         self, head: _Head, hidden_nh: Tensor, targets_n: Tensor
@@ -190,8 +214,8 @@ class CompletionScorer:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
         arguments = {"position_ids": positions_bs, "use_cache": False, "logits_to_keep": keep}
         arguments = {k: v for k, v in arguments.items() if _takes(self._model, k)}
-        with self._autocast():
-            return self._model(input_ids=ids_bs, **arguments).logits
+        logits_bsv: Tensor = self._model(input_ids=ids_bs, **arguments).logits
+        return logits_bsv
 
     @torch.no_grad()
     def _probe(self) -> _Head | None:
@@ -204,22 +228,43 @@ class CompletionScorer:
         if self._base is None or type(linear) is not nn.Linear:
             return None
         ids_1s = torch.arange(8, device=self._device)[None] % linear.out_features
-        hidden_1sh = self._hidden(ids_1s)
-        with self._autocast():
-            raw_1sv = nn.functional.linear(hidden_1sh, linear.weight, linear.bias).float()
+        hidden_1sh = self._hidden(ids_1s, torch.arange(8, device=self._device)[None])
+        raw_1sv = nn.functional.linear(hidden_1sh, linear.weight, linear.bias).float()
         factor = 50.0 / raw_1sv.abs().max().clamp(min=1e-20).item()
         hook = linear.register_forward_hook(lambda _m, _args, output: output * factor)
         try:
             theirs_1sv = self._model_logits(ids_1s, keep=8).float()
         finally:
             hook.remove()
-        # Sums in another order, or a quarter of the last bits of a bfloat16 logit.
-        tolerance = 1e-4 if hidden_1sh.dtype == torch.float32 else 2e-2
-        return _matching_head(linear, self._model.config, raw_1sv * factor, theirs_1sv, tolerance)
+        raw_1sv, config = raw_1sv * factor, self._model.config
+        return _matching_head(linear, config, raw_1sv, theirs_1sv, self._tolerance)
 
-    def _autocast(self) -> AbstractContextManager[Any]:
-        enabled = self._autocast_to is not None
-        return torch.autocast(self._device.type, dtype=self._autocast_to, enabled=enabled)
+    @torch.no_grad()
+    def _attends_by_layout(self) -> bool:
+        """Whether rows in line give the hidden states of separate rows; tried, not assumed.
+
+        Windows and chunks are longer than any trial, so a model that has them is not tried.
+        """
+        text = self._model.config.get_text_config()
+        kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+        windows = getattr(text, "sliding_window", None) and getattr(
+            text, "use_sliding_window", True
+        )
+        if kinds != {"full_attention"} or windows or getattr(text, "attention_chunk_size", None):
+            return False
+        vocabulary = self._model.get_output_embeddings().out_features
+        ids = [index % vocabulary for index in range(9)]
+        rows = [ids[:3], ids[:3]], [ids[3:6], ids[5:9]]
+        apart_nh = self._completion_hidden(*rows).float()
+        try:
+            together_nh = self._hidden_in_line(*rows, [2]).float()
+        except (ValueError, TypeError, RuntimeError, IndexError, AttributeError):
+            return False  # it does not hand its attention what we pass, or has none
+        if together_nh.shape != apart_nh.shape:
+            return False
+        error = (together_nh - apart_nh).abs().max()
+        # Written so that NaN does not pass.
+        return bool(error <= 2 * self._tolerance * apart_nh.abs().max())
 
 
 def _base_of(model: Any) -> Any:

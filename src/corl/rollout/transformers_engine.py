@@ -11,13 +11,11 @@ inference mode, whose tensors (a rotary buffer rebuilt on the way, say) the lear
 Shapes: P prompts, K completions a prompt, N rows of a chunk, T tokens.
 """
 
-import copy
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,16 +51,12 @@ class TransformersEngine:
     def __init__(
         self, policy: Policy, *, max_rows: int = 512, finished_share: float = 0.25
     ) -> None:
-        """policy: its module is shared where weights are computed in their own dtype, else copied.
-
-        max_rows: completions in one batch. finished_share: share of ended rows at which they
+        """max_rows: completions in one batch. finished_share: share of ended rows at which they
         leave the batch, each time at the cost of one copy of the cache; above 1 they never do.
         """
         self.policy = policy
         self._max_rows = max_rows
-        self._model = policy.model
-        if policy.compute_dtype != policy.weight_dtype:
-            self._model = _copy_in(policy.model, policy.compute_dtype)
+        self._model = policy.computing.module
         cache_name = cache_argument(self._model)
         if cache_name is None:
             raise ModelError(
@@ -82,12 +76,9 @@ class TransformersEngine:
             finished_share=finished_share,
         )
 
-    @torch.no_grad()
     def sync(self) -> None:
-        """Refresh the low-precision copy from the master weights, in place; else do nothing."""
-        if self._model is not self.policy.model:
-            copies = list(self._model.parameters())
-            torch._foreach_copy_(copies, list(self.policy.model.parameters()))
+        """Take the policy's current weights over."""
+        self.policy.computing.refresh()
 
     @torch.no_grad()
     def sample(
@@ -224,19 +215,6 @@ def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-def _copy_in(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Copy a model with its parameters in another dtype.
-
-    Buffers keep theirs (rotary frequencies lose accuracy in bf16), ties stay ties, and no second
-    fp32 copy exists on the way: the memo hands deepcopy the converted parameters.
-    """
-    memo: dict[int, Any] = {
-        id(parameter): nn.Parameter(parameter.detach().to(dtype), requires_grad=False)
-        for parameter in model.parameters()
-    }
-    return copy.deepcopy(model, memo)
 
 
 def _banned(policy: Policy) -> Tensor | None:
