@@ -13,7 +13,7 @@ Shapes: B rows, T completion tokens.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,8 @@ from corl.policy.scoring import CompletionScorer, Scores, TrainablePolicy
 
 __all__ = ["LearnBatch", "Learner"]
 
-Reference = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Scores]
+Reference = Callable[..., Scores]
+"""Called like a `CompletionScorer`."""
 
 
 @dataclass(slots=True)
@@ -183,7 +184,11 @@ class Learner:
     def _loss(self, part: _MicroBatch, tally: _Tally) -> PolicyLoss:
         prompts = [row.prompt_ids for row in part.rows]
         completions = [row.token_ids for row in part.rows]
-        scores = self._score(prompts, completions)
+        # Named only where there are images: a reference may be any function of two lists.
+        images: dict[str, Any] = {}
+        if any(row.vision is not None for row in part.rows):
+            images["vision"] = [row.vision for row in part.rows]
+        scores = self._score(prompts, completions, **images)
         if part.old_logps_bt is None:
             part.old_logps_bt = scores.logps_bt.detach()
             self._look_at_engine(part, scores, tally)
@@ -191,7 +196,7 @@ class Learner:
             tally.num_entropy.append(scores.mask_bt.sum())
             if self._reference is not None:
                 with torch.no_grad():
-                    part.ref_logps_bt = self._reference(prompts, completions).logps_bt
+                    part.ref_logps_bt = self._reference(prompts, completions, **images).logps_bt
         return policy_loss(
             scores.logps_bt,
             part.old_logps_bt,

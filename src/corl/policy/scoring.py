@@ -15,9 +15,10 @@ Shapes: B rows, S positions, T completion tokens, N completion tokens in line.
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -27,12 +28,15 @@ from torch.utils.checkpoint import checkpoint
 
 from corl.errors import PromptError
 from corl.grpo import selected_logps
+from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision
 
 _log = logging.getLogger(__name__)
 
 # Names under which configurations keep a factor of the logits; the probe tells
 # whether it multiplies or divides.
 _SCALE_KEYS = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+
+NO_IMAGES: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class TrainablePolicy(Protocol):
@@ -100,9 +104,14 @@ class CompletionScorer:
         return "model" if self._head is None else "chunked"
 
     def __call__(
-        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        vision: Sequence[VisionInputs | None] | None = None,
     ) -> Scores:
         """Score the completion `token_ids[b]` of the prompt `prompt_ids[b]`, for B rows.
+
+        vision: [B] the images of each prompt.
 
         Raises PromptError for an empty prompt: its first token has no condition.
         """
@@ -115,9 +124,9 @@ class CompletionScorer:
         targets_n = torch.tensor([t for row in token_ids for t in row], device=self._device)
         targets_n = targets_n.long()
         if self._head is None:
-            logps_n, entropy_n = self._through_model(prompt_ids, token_ids)
+            logps_n, entropy_n = self._through_model(prompt_ids, token_ids, vision)
         else:
-            hidden_nh = self._completion_hidden(prompt_ids, token_ids, mask_bt)
+            hidden_nh = self._completion_hidden(prompt_ids, token_ids, mask_bt, vision)
             logps_n, entropy_n = self._through_head(self._head, hidden_nh, targets_n)
         return Scores(_spread(logps_n, mask_bt), _spread(entropy_n, mask_bt), mask_bt)
 
@@ -126,6 +135,7 @@ class CompletionScorer:
         prompt_ids: Sequence[Sequence[int]],
         token_ids: Sequence[Sequence[int]],
         mask_bt: Tensor,
+        vision: Sequence[VisionInputs | None] | None,
     ) -> Tensor:
         """Hidden states [N, H] of the positions that predict a completion token."""
         rows = [
@@ -134,16 +144,34 @@ class CompletionScorer:
         ]
         # Any valid token serves as padding, since nothing attends to it.
         ids_bs = pad_sequence(rows, batch_first=True, padding_value=0).to(self._device)
-        hidden_bsh = self._hidden(ids_bs)
+        extra = self._images(self._base, vision, prompt_ids, ids_bs.shape[1])
+        hidden_bsh = self._hidden(ids_bs, extra)
         first_b = torch.tensor([len(prompt) - 1 for prompt in prompt_ids], device=self._device)
         row_starts_b = torch.arange(len(rows), device=self._device) * ids_bs.shape[1]
         offsets_t = torch.arange(mask_bt.shape[1], device=self._device)
         positions_bt = (row_starts_b + first_b)[:, None] + offsets_t
         return hidden_bsh.flatten(0, 1).index_select(0, positions_bt[mask_bt])
 
-    def _hidden(self, ids_bs: Tensor) -> Tensor:
+    def _images(
+        self,
+        module: Any,
+        vision: Sequence[VisionInputs | None] | None,
+        prompt_ids: Sequence[Sequence[int]],
+        width: int,
+    ) -> dict[str, Tensor]:
+        """The images as arguments of `module`'s forward over right-padded rows."""
+        if vision is None or not any_vision(vision):
+            return {}
+        interface = VisionInterface.of(module, self._model.config, self._device)
+        lengths = [len(prompt) for prompt in prompt_ids]
+        batch = interface.batch(vision, lengths=lengths, width=width)
+        if batch.positions_3bw is None:
+            return batch.arguments
+        return {**batch.arguments, "position_ids": batch.positions_3bw}
+
+    def _hidden(self, ids_bs: Tensor, extra: Mapping[str, Tensor] = NO_IMAGES) -> Tensor:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
-        arguments = {"position_ids": positions_bs, "use_cache": False}
+        arguments = {"position_ids": positions_bs, "use_cache": False, **extra}
         arguments = {k: v for k, v in arguments.items() if _takes(self._base, k)}
         with self._autocast():
             hidden_bsh = self._base(input_ids=ids_bs, **arguments).last_hidden_state
@@ -165,30 +193,41 @@ class CompletionScorer:
         )
 
     def _through_model(
-        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        vision: Sequence[VisionInputs | None] | None,
     ) -> tuple[Tensor, Tensor]:
         """The same numbers from the model's own logits, one row alive at a time."""
+        images = [None] * len(prompt_ids) if vision is None else vision
         scored = [
-            checkpoint(self._row, list(prompt), list(tokens), use_reentrant=False)
-            for prompt, tokens in zip(prompt_ids, token_ids, strict=True)
+            checkpoint(self._row, list(prompt), list(tokens), one, use_reentrant=False)
+            for prompt, tokens, one in zip(prompt_ids, token_ids, images, strict=True)
             if len(tokens)
         ]
         if not scored:
             return torch.zeros(0, device=self._device), torch.zeros(0, device=self._device)
         return torch.cat([logps for logps, _ in scored]), torch.cat([ent for _, ent in scored])
 
-    def _row(self, prompt: list[int], tokens: list[int]) -> tuple[Tensor, Tensor]:
+    def _row(
+        self, prompt: list[int], tokens: list[int], one: VisionInputs | None
+    ) -> tuple[Tensor, Tensor]:
         ids_1s = torch.tensor([prompt + tokens], device=self._device)
-        logits_tv = self._model_logits(ids_1s, keep=len(tokens) + 1)[0, -len(tokens) - 1 : -1]
+        extra = self._images(self._model, [one], [prompt], ids_1s.shape[1])
+        logits_1sv = self._model_logits(ids_1s, keep=len(tokens) + 1, extra=extra)
+        logits_tv = logits_1sv[0, -len(tokens) - 1 : -1]
         all_tv = torch.log_softmax(logits_tv.float() / self._temperature, dim=-1)
         logps_t = all_tv.gather(1, ids_1s[0, len(prompt) :, None]).squeeze(1)
         with torch.no_grad():
             entropy_t = -(all_tv.exp() * all_tv).sum(dim=-1)
         return logps_t, entropy_t
 
-    def _model_logits(self, ids_bs: Tensor, *, keep: int) -> Tensor:
+    def _model_logits(
+        self, ids_bs: Tensor, *, keep: int, extra: Mapping[str, Tensor] = NO_IMAGES
+    ) -> Tensor:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
         arguments = {"position_ids": positions_bs, "use_cache": False, "logits_to_keep": keep}
+        arguments |= extra
         arguments = {k: v for k, v in arguments.items() if _takes(self._model, k)}
         with self._autocast():
             return self._model(input_ids=ids_bs, **arguments).logits
