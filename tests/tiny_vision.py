@@ -262,7 +262,7 @@ def vision_processor_files(family: str) -> dict[str, dict[str, Any]]:
 
 
 def build_vision_checkpoint(
-    directory: str | Path, family: str, *, seed: int = 0, scale: float = 6.0, chat: bool = True
+    directory: str | Path, family: str, *, seed: int = 0, scale: float = 12.0, chat: bool = True
 ) -> Path:
     """Write a tiny vision-language checkpoint and return its directory."""
     target = Path(directory)
@@ -272,7 +272,9 @@ def build_vision_checkpoint(
         model = AutoModelForImageTextToText.from_config(vision_config(family, tokenizer))
         with torch.no_grad():
             for parameter in model.parameters():
-                if parameter.ndim > 1:
+                if not parameter.any() and parameter.ndim > 1:  # Gemma 3's projector
+                    parameter.normal_(0.0, 0.1)
+                elif parameter.ndim > 1:
                     parameter.mul_(scale)
                 else:
                     parameter.add_(0.1 * torch.randn_like(parameter))

@@ -261,7 +261,9 @@ def test_saving_keeps_model_and_processor(policy, tmp_path):
     image = picture(40, 30)
     again = AutoImageProcessor.from_pretrained(tmp_path)(image, return_tensors="pt")
     first = policy.processor.image_processor(image, return_tensors="pt")
-    assert torch.equal(torch.as_tensor(again["pixel_values"]), torch.as_tensor(first["pixel_values"]))
+    assert torch.equal(
+        torch.as_tensor(again["pixel_values"]), torch.as_tensor(first["pixel_values"])
+    )
     reloaded = load_policy(tmp_path)
     for one, other in zip(encoded(reloaded), prompts, strict=True):
         assert one.ids == other.ids

@@ -184,3 +184,23 @@ def _pillow() -> Any:
     except ImportError:
         raise PromptError("prompts with images need Pillow; install corl[vision]") from None
     return image_module
+
+
+class ImageSizes:
+    """Sizes of images as models will see them; each image is decoded once and let go of."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def of(self, ref: ImageRef) -> tuple[int, int]:
+        """Width and height in pixels. Raises as `open_image`."""
+        key = (ref.identity, ref.long_side)
+        if key not in self._known:
+            self._known[key] = open_image(ref).size
+        return self._known[key]
+
+
+def blank_image(width: int, height: int) -> Image:
+    """A grey picture of that size."""
+    blank: Image = _pillow().new("RGB", (width, height), (90, 120, 150))
+    return blank

@@ -114,10 +114,7 @@ def _aligned_to(first: PromptSet, first_name: str, other: PromptSet, name: str) 
             )
         rows = tuple(by_id[row.id] for row in first.rows)
     else:
-        rows = tuple(
-            replace(row, id=own.id)
-            for own, row in zip(first.rows, rows, strict=True)
-        )
+        rows = tuple(replace(row, id=own.id) for own, row in zip(first.rows, rows, strict=True))
     for own, row in zip(first.rows, rows, strict=True):
         if own.kind != row.kind:
             raise PromptError(

@@ -74,9 +74,7 @@ def _parquet_records(file: Path, where: str) -> Iterator[Any]:
             f"reading {file} needs the datasets library; install corl[datasets]"
         ) from None
     try:
-        rows = datasets.load_dataset(
-            "parquet", data_files=str(file), split="train", streaming=True
-        )
+        rows = datasets.load_dataset("parquet", data_files=str(file), split="train", streaming=True)
         yield from encoded_images(rows)
     except Exception as error:  # the library raises its readers' own classes
         said = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -33,6 +33,7 @@ from corl.rollout.rollout import Rollout
 from corl.rollout.sampling import Sampling, check_sampling
 from corl.rollout.stop_texts import StopTexts
 
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One finished completion."""
@@ -127,7 +128,9 @@ class TransformersEngine:
                 rows.update(zip(chunk.rows, finished, strict=True))
         groups = [[rows[p, k] for k in range(completions)] for p in range(len(prompts))]
         record = self._record(prompts, groups, clock)
-        return replace(record, vision=list(vision)) if any_vision(vision) else record
+        if vision is not None and any_vision(vision):
+            return replace(record, vision=list(vision))
+        return record
 
     def _check_prompt(self, index: int, ids: list[int]) -> None:
         limit = self.policy.context_length

@@ -159,9 +159,7 @@ def _rendered(
     return rendered
 
 
-def _processed(
-    processor: Any, rendered: str, images: Sequence[Image], where: str
-) -> EncodedPrompt:
+def _processed(processor: Any, rendered: str, images: Sequence[Image], where: str) -> EncodedPrompt:
     """Run the family's processor on one prompt."""
     try:
         output = processor(

@@ -23,7 +23,7 @@ def with_positions(vision: VisionInputs | None, ids: list[int], model: Any) -> V
     index = _rope_index_of(model)
     if vision is None or index is None:
         return vision
-    types = next((vision.token_tensors[key] for key in TOKEN_KEYS if key in vision.token_tensors))
+    types = next(vision.token_tensors[key] for key in TOKEN_KEYS if key in vision.token_tensors)
     positions_31t, offset = index(
         torch.tensor([ids]),
         mm_token_type_ids=types[None],
