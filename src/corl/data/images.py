@@ -154,7 +154,7 @@ def _rgb(image: Image) -> Image:
         import numpy as np
 
         values = np.asarray(image).astype(np.int64).clip(0, 65535)
-        if values.max(initial=0) > 255:
+        if image.mode.startswith("I;16") or values.max(initial=0) > 255:
             values = values >> 8
         return image_module.fromarray(values.astype(np.uint8)).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
