@@ -1,4 +1,4 @@
-"""Agents that see train end to end: two families, resume, refusals before any weight, benchmarks."""
+"""Agents that see, end to end: two families, resume, refusals before any weight, benchmarks."""
 
 import json
 import shutil

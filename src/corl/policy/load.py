@@ -27,7 +27,6 @@ from corl.policy.facts import (
     sees_images,
 )
 from corl.policy.stop_tokens import stop_ids
-from corl.policy.vision.processor import load_processor
 from corl.policy.vision.towers import freeze_vision
 
 Dtype = Literal["auto", "float32", "bfloat16"]
@@ -81,6 +80,8 @@ def load_policy(
     tokenizer = load_tokenizer(location, source, trust_remote_code=trust_remote_code)
     processor = None
     if sees_images(config):
+        from corl.policy.vision.processor import load_processor  # spares text runs its imports
+
         processor = load_processor(
             location, source, config, tokenizer, trust_remote_code=trust_remote_code
         )
