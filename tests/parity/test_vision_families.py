@@ -310,3 +310,75 @@ def test_a_reference_and_its_policy_see_the_same_images(directories):
         reference=CompletionScorer(frozen, temperature=1.0),
     )
     assert learner.update(batch_of(prompts, rollout))["kl"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_prompts_are_what_the_processor_makes_of_a_conversation(policy):
+    """Our rendering against `apply_chat_template` of the processor itself."""
+    if type(policy.processor).__name__ == "SmolVLMProcessor":
+        pytest.skip("its own method asks the video part, which needs torchvision")
+    for seed, (text, sizes) in enumerate(SHOWN):
+        shown = [{"type": "image", "image": one} for one in pictures(sizes, seed)]
+        content = [*shown, {"type": "text", "text": text}]
+        theirs = policy.processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            add_generation_prompt=True,
+        )
+        ours = encode_seen(policy.processor, text, pictures(sizes, seed))
+        assert ours.ids == theirs["input_ids"][0].tolist()
+        if sizes:
+            assert ours.vision is not None
+            assert torch.equal(ours.vision.tensors["pixel_values"], theirs["pixel_values"])
+
+
+def test_a_low_precision_copy_sees_images_too(policy):
+    policy.compute_dtype = torch.bfloat16
+    prompts = encoded(policy)
+    rollout = sample(policy, prompts, engine=TransformersEngine(policy))
+    _, scores, flat = scores_of(policy, prompts, rollout)
+    gaps = [
+        (scores.logps_bt[row, : len(ids)] - logps).abs().mean().item()
+        for row, (_, ids, logps) in enumerate(flat)
+    ]
+    assert max(gaps) < 0.3
+
+
+@pytest.mark.parametrize("train_vision", [False, True])
+def test_gradient_checkpointing_changes_no_gradient(directories, train_vision):
+    for family in VISION_FAMILIES:
+        gradients = []
+        for checkpointed in (False, True):
+            policy = load_policy(
+                directories[family], gradient_checkpointing=checkpointed, train_vision=train_vision
+            )
+            prompts = encoded(policy)
+            _, scores, _ = scores_of(policy, prompts, sample(policy, prompts))
+            scores.logps_bt.sum().backward()
+            gradients.append({n: p.grad for n, p in policy.model.named_parameters()})
+        plain, saved = gradients
+        assert any(value is not None for value in plain.values())
+        for name, value in plain.items():
+            assert (value is None) == (saved[name] is None), (family, name)
+            if value is not None:
+                torch.testing.assert_close(saved[name], value, atol=1e-4, rtol=1e-4)
+
+
+def test_empty_images_of_other_rows_change_no_gradient(policy):
+    """Rows together and one by one teach the same."""
+    prompts = encoded(policy)
+    rollout = sample(policy, prompts)
+    scorer, scores, flat = scores_of(policy, prompts, rollout)
+    trained = [p for p in policy.model.parameters() if p.requires_grad]
+    together = torch.autograd.grad(scores.logps_bt.sum(), trained, allow_unused=True)
+    apart = [torch.zeros_like(p) for p in trained]
+    for prompt, ids, _ in flat:
+        loss = scorer([prompt.ids], [ids], [prompt.vision]).logps_bt.sum()
+        for total, part in zip(
+            apart, torch.autograd.grad(loss, trained, allow_unused=True), strict=True
+        ):
+            total += 0 if part is None else part
+    for one, other in zip(together, apart, strict=True):
+        if one is not None:
+            torch.testing.assert_close(one, other, atol=1e-2, rtol=1e-4)

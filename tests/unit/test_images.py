@@ -5,6 +5,7 @@ import io
 import json
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from corl.config import PromptsConfig
 from corl.data import images
 from corl.data.images import ImageRef, ImageSizes, image_refs, open_image
 from corl.data.prompts import align, load_prompts
+from corl.data.reading import read_completion, read_label
 from corl.errors import PromptError
 from tiny_vision import picture
 
@@ -231,3 +233,24 @@ def test_sizes_are_looked_up_once_an_image(tmp_path):
     assert sizes.of(refs("a.png", tmp_path)[0]) == (64, 32)
     (tmp_path / "a.png").unlink()
     assert sizes.of(refs("a.png", tmp_path)[0]) == (64, 32)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("It is <answer>B</answer>", "B"),
+        ("so \\boxed{B}.", "B"),
+        ("<answer>7 cm</answer>", "B"),
+        ("The answer is (A).", "A"),
+        ("<answer>9</answer>", None),
+    ],
+)
+def test_answers_of_rows_with_pictures_and_options(tmp_path, said, read):
+    row = {"prompt": "?", "images": ["a.png"], "choices": ["5 cm", "7 cm"], "answer": "B"}
+    path = write(tmp_path, [row])
+    config = PromptsConfig(file=str(path), images_field="images", kind="choice")
+    (loaded,) = load_prompts(config).rows
+    answer = read_completion(said, loaded)
+    assert (None if answer is None else answer.key) == (
+        None if read is None else read_label(replace(loaded, label=read)).key
+    )

@@ -7,12 +7,13 @@ leave the batch and padding on the other side make it wrong, so positions are al
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from corl.policy.vision.inputs import TOKEN_KEYS, VisionInputs
+from corl.policy.vision.inputs import VisionInputs
 
 
 def with_positions(vision: VisionInputs | None, ids: list[int], model: Any) -> VisionInputs | None:
@@ -23,13 +24,14 @@ def with_positions(vision: VisionInputs | None, ids: list[int], model: Any) -> V
     index = _rope_index_of(model)
     if vision is None or index is None:
         return vision
-    types = next(vision.token_tensors[key] for key in TOKEN_KEYS if key in vision.token_tensors)
-    positions_31t, offset = index(
-        torch.tensor([ids]),
-        mm_token_type_ids=types[None],
-        image_grid_thw=vision.tensors["image_grid_thw"],
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-    )
+    arguments: dict[str, Any] = {
+        "image_grid_thw": vision.tensors["image_grid_thw"],
+        "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
+    }
+    # Older transformers find the images by their ids, newer ones by token types.
+    if "mm_token_type_ids" in inspect.signature(index).parameters:
+        arguments["mm_token_type_ids"] = vision.token_tensors["mm_token_type_ids"][None]
+    positions_31t, offset = index(torch.tensor([ids]), **arguments)
     return replace(
         vision, positions_3t=positions_31t[:, 0], next_position=len(ids) + int(offset.item())
     )
