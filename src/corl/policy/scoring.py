@@ -162,7 +162,7 @@ class CompletionScorer:
         """The images as arguments of `module`'s forward over right-padded rows."""
         if vision is None or not any_vision(vision):
             return {}
-        interface = VisionInterface.of(module, self._model.config, self._device)
+        interface = VisionInterface.of(module, self._device)
         lengths = [len(prompt) for prompt in prompt_ids]
         batch = interface.batch(vision, lengths=lengths, width=width)
         if batch.positions_3bw is None:

@@ -81,7 +81,7 @@ class TransformersEngine:
             finished_share=finished_share,
             vision=None
             if policy.processor is None
-            else VisionInterface.of(self._model, self._model.config, policy.device),
+            else VisionInterface.of(self._model, policy.device),
         )
 
     @torch.no_grad()

@@ -18,8 +18,6 @@ from torch import Tensor
 
 TOKEN_KEYS = ("token_type_ids", "mm_token_type_ids")
 """Processor outputs with one number a token; every other goes by image."""
-_ROW_WISE = ("idefics2", "idefics3", "smolvlm")
-"""Families whose image tensors are [rows, images, ...], padded with empty images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +49,14 @@ class VisionInterface:
 
     takes: frozenset[str]
     """Arguments of its forward."""
-    is_row_wise: bool
     device: torch.device
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, module: Any, config: Any, device: torch.device) -> VisionInterface:
+    def of(cls, module: Any, device: torch.device) -> VisionInterface:
         """module: whose forward is called, the model or its base."""
         return cls(
             takes=frozenset(inspect.signature(module.forward).parameters),
-            is_row_wise=getattr(config, "model_type", "") in _ROW_WISE,
             device=device,
             dtype=next(module.parameters()).dtype,
         )
@@ -95,13 +91,11 @@ class VisionInterface:
         )
 
     def _joined(self, key: str, vision: Sequence[VisionInputs | None]) -> Tensor:
-        parts = [None if one is None else one.tensors.get(key) for one in vision]
-        present = [part for part in parts if part is not None]
-        rank = max(part.ndim for part in present)
-        sizes = [max(part.shape[axis] for part in present) for axis in range(1, rank)]
-        if self.is_row_wise:  # a row without images holds empty ones
-            parts = [present[0].new_zeros(1, *sizes) if part is None else part for part in parts]
-        joined = torch.cat([_grown(part, sizes) for part in parts if part is not None])
+        """One tensor after the other. Idefics3 and SmolVLM have a tensor of [1, images, ...] a row:
+        fewer images are filled up with empty ones, which those models leave out again."""
+        parts = [one.tensors[key] for one in vision if one is not None and key in one.tensors]
+        sizes = [max(part.shape[axis] for part in parts) for axis in range(1, parts[0].ndim)]
+        joined = torch.cat([_grown(part, sizes) for part in parts])
         if joined.is_floating_point():
             joined = joined.to(self.dtype)
         return joined.to(self.device)
