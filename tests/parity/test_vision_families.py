@@ -5,6 +5,7 @@ SmolVLM's tiles, the empty images that Idefics pads rows with, Gemma 3's two-way
 an image. Prompts hold no image, one, or several of different sizes.
 """
 
+import functools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -382,3 +383,27 @@ def test_empty_images_of_other_rows_change_no_gradient(policy):
     for one, other in zip(together, apart, strict=True):
         if one is not None:
             torch.testing.assert_close(one, other, atol=1e-2, rtol=1e-4)
+
+
+def test_the_tower_sees_each_prompt_once_an_update(policy):
+    """However many of its completions are in a micro-batch."""
+    prompts = encoded(policy)
+    rollout = sample(policy, prompts)
+    seen = []
+    inner = policy.model.base_model.get_image_features
+
+    @functools.wraps(inner)
+    def count(*args, **kwargs):
+        pixels = kwargs["pixel_values"] if "pixel_values" in kwargs else args[0]
+        seen.append(pixels.numel())
+        return inner(*args, **kwargs)
+
+    policy.model.base_model.get_image_features = count
+    _, scores, flat = scores_of(policy, prompts, rollout)
+    shown = [one.vision.tensors["pixel_values"] for one in prompts if one.vision is not None]
+    if shown[0].ndim == 5:  # filled up to the row with most images
+        expected = len(shown) * max(one.numel() for one in shown)
+    else:
+        expected = sum(one.numel() for one in shown)
+    assert seen == [expected]
+    assert len(flat) == K * len(prompts)

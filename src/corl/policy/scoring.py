@@ -28,6 +28,7 @@ from torch.utils.checkpoint import checkpoint
 
 from corl.errors import PromptError
 from corl.grpo import selected_logps
+from corl.policy.vision.features import shared_features
 from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 # whether it multiplies or divides.
 _SCALE_KEYS = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
 
-NO_IMAGES: Mapping[str, Tensor] = MappingProxyType({})
+NO_IMAGES: Mapping[str, Any] = MappingProxyType({})
 
 
 class TrainablePolicy(Protocol):
@@ -158,18 +159,24 @@ class CompletionScorer:
         vision: Sequence[VisionInputs | None] | None,
         prompt_ids: Sequence[Sequence[int]],
         width: int,
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Any]:
         """The images as arguments of `module`'s forward over right-padded rows."""
         if vision is None or not any_vision(vision):
             return {}
         interface = VisionInterface.of(module, self._device)
         lengths = [len(prompt) for prompt in prompt_ids]
-        batch = interface.batch(vision, lengths=lengths, width=width)
-        if batch.positions_3bw is None:
-            return batch.arguments
-        return {**batch.arguments, "position_ids": batch.positions_3bw}
+        with self._autocast():
+            features = shared_features(self._base, interface, vision, prompt_ids)
+        has_images = features is None
+        batch = interface.batch(vision, lengths=lengths, width=width, with_images=has_images)
+        arguments: dict[str, Any] = dict(batch.arguments)
+        if features is not None:
+            arguments["mm_encoder_outputs"] = {"image": features}
+        if batch.positions_3bw is not None:
+            arguments["position_ids"] = batch.positions_3bw
+        return arguments
 
-    def _hidden(self, ids_bs: Tensor, extra: Mapping[str, Tensor] = NO_IMAGES) -> Tensor:
+    def _hidden(self, ids_bs: Tensor, extra: Mapping[str, Any] = NO_IMAGES) -> Tensor:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
         arguments = {"position_ids": positions_bs, "use_cache": False, **extra}
         arguments = {k: v for k, v in arguments.items() if _takes(self._base, k)}
@@ -223,7 +230,7 @@ class CompletionScorer:
         return logps_t, entropy_t
 
     def _model_logits(
-        self, ids_bs: Tensor, *, keep: int, extra: Mapping[str, Tensor] = NO_IMAGES
+        self, ids_bs: Tensor, *, keep: int, extra: Mapping[str, Any] = NO_IMAGES
     ) -> Tensor:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
         arguments = {"position_ids": positions_bs, "use_cache": False, "logits_to_keep": keep}

@@ -68,19 +68,17 @@ class VisionInterface:
         lengths: Sequence[int],
         width: int,
         pad_left: bool = False,
+        with_images: bool = True,
     ) -> VisionBatch:
         """Join the images of B rows that are `width` columns wide.
 
         lengths: [B] prompt tokens. A prompt stands at the left edge, its completion and padding
-        behind it, or under `pad_left` at the right edge.
+        behind it, or under `pad_left` at the right edge. with_images: false leaves the images
+        themselves out, for a forward that is handed their features.
         """
         starts = [width - length if pad_left else 0 for length in lengths]
         seen = [one for one in vision if one is not None]
-        arguments = {
-            key: self._joined(key, vision)
-            for key in sorted({key for one in seen for key in one.tensors})
-            if key in self.takes
-        }
+        arguments = self.images(seen) if with_images else {}
         for key in sorted({key for one in seen for key in one.token_tensors}):
             if key in self.takes:
                 arguments[key] = _by_column(key, vision, starts, width).to(self.device)
@@ -90,10 +88,15 @@ class VisionInterface:
             _positions(vision, lengths, starts, width).to(self.device) if has_positions else None,
         )
 
-    def _joined(self, key: str, vision: Sequence[VisionInputs | None]) -> Tensor:
+    def images(self, seen: Sequence[VisionInputs]) -> dict[str, Tensor]:
+        """The images of several prompts, as far as the forward takes them."""
+        keys = sorted({key for one in seen for key in one.tensors})
+        return {key: self._joined(key, seen) for key in keys if key in self.takes}
+
+    def _joined(self, key: str, seen: Sequence[VisionInputs]) -> Tensor:
         """One tensor after the other. Idefics3 and SmolVLM have a tensor of [1, images, ...] a row:
         fewer images are filled up with empty ones, which those models leave out again."""
-        parts = [one.tensors[key] for one in vision if one is not None and key in one.tensors]
+        parts = [one.tensors[key] for one in seen if key in one.tensors]
         sizes = [max(part.shape[axis] for part in parts) for axis in range(1, parts[0].ndim)]
         joined = torch.cat([_grown(part, sizes) for part in parts])
         if joined.is_floating_point():
