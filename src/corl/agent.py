@@ -166,6 +166,7 @@ class Agent:
                 rewards_pk=torch.tensor(rewards.rewards),
                 labelled_p=torch.tensor(rewards.labelled),
                 truncated=sampled.rollout.truncated,
+                vision=sampled.rollout.vision,
             )
         )
         if self.teacher is not None:

@@ -16,9 +16,9 @@ from corl.answers import Answer, Vote, majority
 from corl.config import AgentConfig, Recipe
 from corl.data.prompts import PromptRow
 from corl.data.reading import read_completion
-from corl.data.template import render
 from corl.errors import NonFiniteLossError
 from corl.policy import Policy
+from corl.policy.vision.encode import EncodedPrompt, encode_for
 from corl.rollout.noise import Noise
 from corl.rollout.rollout import Rollout
 from corl.rollout.transformers_engine import TransformersEngine
@@ -66,8 +66,10 @@ class Voter:
         """
         started = time.perf_counter()
         self._engine.sync()
+        prompts = [self._read(row) for row in rows]
         rollout = self._engine.sample(
-            [self._render(row) for row in rows],
+            [prompt.ids for prompt in prompts],
+            vision=[prompt.vision for prompt in prompts],
             completions=self._completions,
             sampling=self._sampling,
             noise=self._noise,
@@ -95,10 +97,10 @@ class Voter:
         read_s = time.perf_counter() - sampled
         return Poll(rollout, answers, votes, sample_s=sampled - started, read_s=read_s)
 
-    def _render(self, row: PromptRow) -> list[int]:
-        return render(
-            self._policy.tokenizer,
-            row.text,
+    def _read(self, row: PromptRow) -> EncodedPrompt:
+        return encode_for(
+            self._policy,
+            row,
             system_prompt=self._config.system_prompt,
             chat=self._config.chat,
             chat_template_kwargs=self._config.chat_template_kwargs,

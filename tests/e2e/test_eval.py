@@ -254,7 +254,7 @@ def test_completions_that_do_not_fit_are_named(sums, tmp_path, line, seen):
         (["--benchmarks", "SUMS"], "one of the two"),
         ([MODELS / "qwen3", "--benchmarks", "SUMS", "--preset", "papers"], "did you mean paper"),
         ([MODELS / "qwen3", "--benchmarks", "SUMS", "--chat", "always"], "no chat template"),
-        ([MODELS / "qwen3", "--benchmarks", "VISION"], "come with the vision-language work"),
+        ([MODELS / "qwen3", "--benchmarks", "VISION"], "reads text alone"),
         ([MODELS / "qwen3", "--benchmarks", "LONG"], "no room for a completion"),
     ],
 )

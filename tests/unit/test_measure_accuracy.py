@@ -18,7 +18,7 @@ def scripted(monkeypatch):
     """Measure what a policy scores that says `greedy` at temperature 0, else `sampled`."""
 
     def measure(greedy, sampled, *, truncated=False, calls=None, label="4"):
-        def sample(self, prompt_ids, *, completions, sampling, noise, step, places):
+        def sample(self, prompt_ids, *, completions, sampling, noise, step, places, vision):
             if calls is not None:
                 calls.append((completions, sampling.temperature, sampling.max_tokens, noise, step))
             texts = [[said] for said in greedy] if sampling.temperature == 0 else sampled
@@ -33,7 +33,7 @@ def scripted(monkeypatch):
             PromptRow(id=str(index), text="2+2=", kind="math", label=label)
             for index in range(len(greedy))
         ]
-        policy = SimpleNamespace(tokenizer=tiny_tokenizer())
+        policy = SimpleNamespace(tokenizer=tiny_tokenizer(), processor=None)
         return measure_accuracy(policy, rows, max_tokens=9, temperature=0.7, seed=3)
 
     return measure

@@ -40,6 +40,11 @@ class PromptsConfig(Section):
     """Answer kind of rows that name none: math, choice, code, text, or a class by dotted path."""
     suffix: str = ""
     """Text put behind every prompt, such as an instruction to box the answer."""
+    images_field: str = ""
+    """Name of the field that holds a row's image or list of images (docs/vision.md); empty: the
+    prompts are text."""
+    image_long_side: int = Field(1024, ge=16)
+    """Pixels; an image whose longer side has more is scaled down to it."""
     limit: PositiveInt | None = None
     """Use the first so many rows only."""
 
@@ -76,7 +81,7 @@ class AgentConfig(Section):
     name: str
     """Unique in the cohort; letters, digits, dot, dash, underscore. Names folders and streams."""
     model: str
-    """Directory or hub id of a causal language model."""
+    """Directory or hub id of a causal language model, or of a vision-language one."""
     prompts: PromptsConfig | None = None
     """The agent's own prompts, such as a rewrite of the others'; rows must align by id."""
     rewritten: PromptsConfig | None = None
@@ -100,6 +105,8 @@ class AgentConfig(Section):
     """GPUs the agent may use where GPUs exist."""
     threads: PositiveInt | None = None
     """CPU threads; left out: cores // agents."""
+    train_vision: bool = False
+    """Also train a vision-language model's image tower and projector; else they stay frozen."""
     trust_remote_code: bool = False
     """Run Python code that comes with the checkpoint. Off unless you have read that code."""
 

@@ -9,15 +9,18 @@ positions); the wording may differ, since a peer may read a rewrite.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from corl.config import PromptsConfig
-from corl.data.records import read_records
+from corl.data.images import ImageRef, image_refs
+from corl.data.records import encoded_images, read_records
 from corl.errors import PromptError
 
 _LONGEST_LINE = 4 * 2**20
+_LONGEST_LINE_WITH_IMAGES = 256 * 2**20
+_IMAGE_MARK = "<image>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class PromptRow:
     """Option texts in letter order, for choices."""
     calls: tuple[str, ...] | None = None
     """Example calls whose outputs are the answer, for code."""
+    images: tuple[ImageRef, ...] = ()
+    """What the prompt shows, in front of its text; not opened yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,7 @@ def _aligned_to(first: PromptSet, first_name: str, other: PromptSet, name: str) 
             )
         rows = tuple(by_id[row.id] for row in first.rows)
     else:
-        rows = tuple(
-            PromptRow(own.id, row.text, row.kind, row.label, row.choices, row.calls)
-            for own, row in zip(first.rows, rows, strict=True)
-        )
+        rows = tuple(replace(row, id=own.id) for own, row in zip(first.rows, rows, strict=True))
     for own, row in zip(first.rows, rows, strict=True):
         if own.kind != row.kind:
             raise PromptError(
@@ -134,6 +136,10 @@ def _row(record: Any, number: int, config: PromptsConfig) -> PromptRow:
     if not isinstance(text, str) or not text.strip():
         raise PromptError(f"{where}: field {config.field!r} holds no text")
     given_id = record.get(config.id_field)
+    images = _images(record, config, where)
+    if images and text.count(_IMAGE_MARK) == len(images):
+        # Data sets mark where images belong; here they stand in front of the text.
+        text = text.replace(_IMAGE_MARK, "").lstrip()
     return PromptRow(
         id=str(number - 1 if given_id is None else given_id),
         text=text + config.suffix,
@@ -141,6 +147,23 @@ def _row(record: Any, number: int, config: PromptsConfig) -> PromptRow:
         label=_label(record.get(config.answer_field), config),
         choices=_texts(record, "choices", where),
         calls=_texts(record, "calls", where),
+        images=images,
+    )
+
+
+def _images(record: Mapping[str, Any], config: PromptsConfig, where: str) -> tuple[ImageRef, ...]:
+    if not config.images_field:
+        return ()
+    if config.images_field not in record:
+        raise PromptError(
+            f"{where}: no field {config.images_field!r}; set `prompts.images_field`, and give rows "
+            "without images an empty list"
+        )
+    return image_refs(
+        record[config.images_field],
+        base=Path(config.file).parent,
+        long_side=config.image_long_side,
+        where=where,
     )
 
 
@@ -173,7 +196,8 @@ def _refuse_repeated_ids(rows: Iterable[PromptRow], config: PromptsConfig) -> No
 def _records(config: PromptsConfig) -> Iterator[Any]:
     path = Path(config.file)
     if path.suffix == ".parquet" or path.is_absolute() or path.exists():
-        yield from read_records(path, kind="prompt file", longest_line=_LONGEST_LINE)
+        longest = _LONGEST_LINE_WITH_IMAGES if config.images_field else _LONGEST_LINE
+        yield from read_records(path, kind="prompt file", longest_line=longest)
     else:
         yield from _hub_records(config)
 
@@ -186,7 +210,8 @@ def _hub_records(config: PromptsConfig) -> Iterator[Any]:
             f"reading {config.file} needs the datasets library; install corl[datasets]"
         ) from None
     try:
-        yield from datasets.load_dataset(config.file, split=config.split, streaming=True)
+        rows = datasets.load_dataset(config.file, split=config.split, streaming=True)
+        yield from encoded_images(rows)
     except PromptError:
         raise
     except Exception as error:

@@ -59,6 +59,11 @@ def _parsed(content: bytes, where: str) -> Any:
         raise PromptError(f"{where}: not JSON ({error})") from None
 
 
+def encoded_images(rows: Any) -> Any:
+    """The same data set with image columns left as {"bytes", "path"}: we decode, within limits."""
+    return rows.decode(False) if hasattr(rows, "decode") else rows
+
+
 def _parquet_records(file: Path, where: str) -> Iterator[Any]:
     if not file.exists():
         raise FileNotFoundError(file)
@@ -69,9 +74,8 @@ def _parquet_records(file: Path, where: str) -> Iterator[Any]:
             f"reading {file} needs the datasets library; install corl[datasets]"
         ) from None
     try:
-        yield from datasets.load_dataset(
-            "parquet", data_files=str(file), split="train", streaming=True
-        )
+        rows = datasets.load_dataset("parquet", data_files=str(file), split="train", streaming=True)
+        yield from encoded_images(rows)
     except Exception as error:  # the library raises its readers' own classes
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PromptError(f"{where} is no Parquet file that can be read: {said}") from None

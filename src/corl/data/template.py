@@ -40,8 +40,8 @@ def render(
     if has_template and chat != "never":
         ids = _chat_ids(tokenizer, text, system_prompt, dict(chat_template_kwargs or {}))
     else:
-        ids = _plain_ids(tokenizer, f"{system_prompt}\n\n{text}" if system_prompt else text)
-    ids = _without_double_start(ids, tokenizer.bos_token_id)
+        ids = plain_ids(tokenizer, f"{system_prompt}\n\n{text}" if system_prompt else text)
+    ids = without_double_start(ids, tokenizer.bos_token_id)
     if not ids and tokenizer.bos_token_id is not None:
         ids = [tokenizer.bos_token_id]
     if not ids:
@@ -68,7 +68,7 @@ def _chat_ids(
     return ids
 
 
-def _plain_ids(tokenizer: Any, text: str) -> list[int]:
+def plain_ids(tokenizer: Any, text: str) -> list[int]:
     """What the tokenizer makes of the text, cut behind the text's own last token."""
     full: list[int] = tokenizer(text, add_special_tokens=True)["input_ids"]
     bare: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -79,7 +79,7 @@ def _plain_ids(tokenizer: Any, text: str) -> list[int]:
     return full
 
 
-def _without_double_start(ids: list[int], start_id: int | None) -> list[int]:
+def without_double_start(ids: list[int], start_id: int | None) -> list[int]:
     """Drop a start token that the text spelled out and the tokenizer added again."""
     while len(ids) > 1 and start_id is not None and ids[0] == start_id == ids[1]:
         ids = ids[1:]

@@ -87,24 +87,23 @@ def run_probe(
 
 def _check_asked(source: Asked, rows: Sequence[PromptRow]) -> None:
     """Read config, tokenizer and every prompt, but no weight."""
-    from corl.data.template import render
-    from corl.policy.facts import check_model, load_tokenizer, locate
+    from corl.policy.facts import check_model
+    from corl.policy.vision.measure import PromptMeasure
 
     subject = source.subject
-    trusted = subject.trust_remote_code
-    facts = check_model(subject.source, trust_remote_code=trusted)
-    tokenizer = load_tokenizer(locate(subject.source), subject.source, trust_remote_code=trusted)
+    facts = check_model(subject.source, trust_remote_code=subject.trust_remote_code)
+    measure = PromptMeasure(
+        subject.source,
+        trust_remote_code=subject.trust_remote_code,
+        system_prompt=subject.system_prompt,
+        chat=subject.chat,
+        chat_template_kwargs=subject.chat_template_kwargs,
+    )
     for row in rows:
-        ids = render(
-            tokenizer,
-            row.text,
-            system_prompt=subject.system_prompt,
-            chat=subject.chat,
-            chat_template_kwargs=subject.chat_template_kwargs,
-        )
-        if len(ids) >= facts.context_length:
+        length = measure.length(row)
+        if length >= facts.context_length:
             raise PromptError(
-                f"problem {row.id!r} has {len(ids)} tokens, and {source.name} reads "
+                f"problem {row.id!r} has {length} tokens, and {source.name} reads "
                 f"{facts.context_length}: no room for a completion"
             )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from corl.config import AgentConfig, Recipe
 from corl.data.prompts import PromptRow
-from corl.data.template import render
 
 if TYPE_CHECKING:
     from corl.evaluation.sandbox import Level
@@ -82,23 +81,26 @@ def complete(
     middle, gets the same completions. Left out: the rows are the data set's first.
     Raises PromptError for a prompt that is empty or leaves no room in the context.
     """
+    from corl.policy.vision.encode import encode_for
     from corl.rollout.noise import Noise
     from corl.rollout.sampling import SamplingParameters
     from corl.rollout.transformers_engine import TransformersEngine
 
     engine = TransformersEngine(policy, max_rows=asking.max_rows)
     engine.sync()
+    prompts = [
+        encode_for(
+            policy,
+            row,
+            system_prompt=asking.system_prompt,
+            chat=asking.chat,
+            chat_template_kwargs=asking.chat_template_kwargs,
+        )
+        for row in rows
+    ]
     rollout = engine.sample(
-        [
-            render(
-                policy.tokenizer,
-                row.text,
-                system_prompt=asking.system_prompt,
-                chat=asking.chat,
-                chat_template_kwargs=asking.chat_template_kwargs,
-            )
-            for row in rows
-        ],
+        [prompt.ids for prompt in prompts],
+        vision=[prompt.vision for prompt in prompts],
         completions=completions,
         sampling=SamplingParameters(
             temperature=asking.temperature,

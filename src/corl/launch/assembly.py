@@ -46,6 +46,7 @@ def build_agent(
         run.checkpoint(name, done_step) if done_step else config.model,
         dtype=config.dtype,
         gradient_checkpointing=recipe.optimizer.gradient_checkpointing,
+        train_vision=config.train_vision,
     )
     teacher: Policy | None = None
     if load_supervision(recipe.supervision).needs_teacher:

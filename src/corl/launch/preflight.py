@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corl.answers import majority
 from corl.config import AgentConfig, Recipe
+from corl.data.images import ImageSizes
 from corl.data.order import num_steps
 from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
-from corl.data.template import render
 from corl.errors import PromptError, RecipeError
 from corl.launch.evaluating import check_work, overlap_notes
 from corl.launch.placement import (
@@ -23,9 +23,10 @@ from corl.launch.placement import (
     pick_launcher,
     threads_per_agent,
 )
+from corl.launch.sight import check_sight
 from corl.policy import ModelFacts, check_model
-from corl.policy.facts import load_tokenizer, locate
 from corl.policy.memory import MemoryNeed, available_bytes, memory_need
+from corl.policy.vision.measure import PromptMeasure
 from corl.run.tracking import missing_trackers
 from corl.supervision import Supervision, load_supervision
 
@@ -88,8 +89,9 @@ def preflight(recipe: Recipe) -> Preflight:
     shared = check_work(recipe, prompts)
     devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     cores = available_cores()
+    sizes = ImageSizes()
     checks = tuple(
-        _check_agent(agent, recipe, models, prompts, devices, supervision)
+        _check_agent(agent, recipe, models, prompts, devices, supervision, sizes)
         for agent in recipe.agents
     )
     _check_memory(checks)
@@ -166,9 +168,10 @@ def _check_agent(
     prompts: Mapping[str, PromptSet],
     devices: Mapping[str, str],
     supervision: Supervision,
+    sizes: ImageSizes,
 ) -> AgentCheck:
     model, rows = models[agent.name], prompts[agent.name]
-    longest = _longest_prompt(agent, rows, model)
+    longest = _longest_prompt(agent, rows, model, sizes)
     sampling = recipe.sampling_of(agent)
     length = min(longest + sampling.max_tokens, model.context_length)
     return AgentCheck(
@@ -198,15 +201,24 @@ def _completions_of_a_step(recipe: Recipe, supervision: Supervision) -> int:
     return recipe.batch.prompts * wordings * completions
 
 
-def _longest_prompt(agent: AgentConfig, prompts: PromptSet, model: ModelFacts) -> int:
+def _longest_prompt(
+    agent: AgentConfig, prompts: PromptSet, model: ModelFacts, sizes: ImageSizes
+) -> int:
     """Tokens of the longest row, in either wording."""
-    tokenizer = load_tokenizer(
-        locate(agent.model), agent.model, trust_remote_code=agent.trust_remote_code
+    measure = PromptMeasure(
+        agent.model,
+        trust_remote_code=agent.trust_remote_code,
+        system_prompt=agent.system_prompt,
+        chat=agent.chat,
+        chat_template_kwargs=agent.chat_template_kwargs,
+        sizes=sizes,
     )
     wordings = [prompts] if prompts.rewritten is None else [prompts, prompts.rewritten]
+    for wording in wordings:
+        check_sight(agent, model, wording)
     return max(
         _prompt_length(
-            agent, tokenizer, row, f"row {number} (id {row.id!r}) of {wording.source}", model
+            agent, measure, row, f"row {number} (id {row.id!r}) of {wording.source}", model
         )
         for wording in wordings
         for number, row in enumerate(wording.rows, start=1)
@@ -214,23 +226,18 @@ def _longest_prompt(agent: AgentConfig, prompts: PromptSet, model: ModelFacts) -
 
 
 def _prompt_length(
-    agent: AgentConfig, tokenizer: Any, row: PromptRow, where: str, model: ModelFacts
+    agent: AgentConfig, measure: PromptMeasure, row: PromptRow, where: str, model: ModelFacts
 ) -> int:
-    ids = render(
-        tokenizer,
-        row.text,
-        system_prompt=agent.system_prompt,
-        chat=agent.chat,
-        chat_template_kwargs=agent.chat_template_kwargs,
-    )
-    if not ids:
+    length = measure.length(row)
+    if not length:
         raise PromptError(f"{where} is no token at all to agent {agent.name!r}")
-    if len(ids) >= model.context_length:
+    if length >= model.context_length:
+        shown = f", {len(row.images)} image(s) included," if row.images else ""
         raise PromptError(
-            f"{where} is {len(ids)} tokens long, but agent {agent.name!r} has a context of "
+            f"{where} is {length} tokens long{shown} but agent {agent.name!r} has a context of "
             f"{model.context_length}: drop or shorten it"
         )
-    return len(ids)
+    return length
 
 
 def _check_memory(checks: tuple[AgentCheck, ...]) -> None:

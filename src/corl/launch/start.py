@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corl.config import Recipe
+from corl.data.prompts import PromptRow
 from corl.errors import CheckpointError
 from corl.exchange import rows_digest
 from corl.launch.control import StopRequest
@@ -90,9 +91,14 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
 
 def _digests(checked: Preflight) -> dict[str, str]:
     return {
-        name: rows_digest(f"{row.id}\n{row.text}" for row in prompts.rows)
+        name: rows_digest(_content(row) for row in prompts.rows)
         for name, prompts in checked.prompts.items()
     }
+
+
+def _content(row: PromptRow) -> str:
+    """What must not change between a run's start and its resume."""
+    return "\n".join([row.id, row.text, *(image.identity for image in row.images)])
 
 
 def _launch(

@@ -15,7 +15,10 @@ from typing import Any
 
 import huggingface_hub
 from transformers import AutoConfig, AutoTokenizer
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+)
 
 from corl.errors import ModelError
 
@@ -46,6 +49,7 @@ class ModelFacts:
     kv_width: int
     """Key-value heads times head size: one token's cache is 2 * num_layers * kv_width numbers."""
     has_chat_template: bool
+    sees_images: bool = False
 
 
 def check_model(source: str | Path, *, trust_remote_code: bool = False) -> ModelFacts:
@@ -79,6 +83,7 @@ def check_model(source: str | Path, *, trust_remote_code: bool = False) -> Model
         hidden_size=text.hidden_size,
         kv_width=kv_heads * head_size,
         has_chat_template=bool(getattr(tokenizer, "chat_template", None)),
+        sees_images=sees_images(config),
     )
 
 
@@ -107,7 +112,7 @@ def locate(source: str | Path) -> str:
 
 
 def load_config(location: str, source: str | Path, *, trust_remote_code: bool) -> Any:
-    """Read the config and refuse what is no causal language model."""
+    """Read the config and refuse what is no language model, with or without images."""
     try:
         config = AutoConfig.from_pretrained(location, trust_remote_code=trust_remote_code)
     except (OSError, ValueError, KeyError) as error:
@@ -116,12 +121,19 @@ def load_config(location: str, source: str | Path, *, trust_remote_code: bool) -
             "directory or id; a model with its own code needs trust_remote_code: true."
         ) from error
     has_own_code = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and not has_own_code:
+    is_known = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or sees_images(config)
+    if not is_known and not has_own_code:
         raise ModelError(
             f"model {str(source)!r}: {config.model_type!r} ({_architecture(config)}) is no causal "
             "language model of transformers. Choose a decoder such as Qwen3, Llama or Gemma."
         )
     return config
+
+
+def sees_images(config: Any) -> bool:
+    """Whether the checkpoint is a vision-language model."""
+    has_tower = getattr(config, "vision_config", None) is not None
+    return has_tower and type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 
 def load_tokenizer(location: str, source: str | Path, *, trust_remote_code: bool) -> Any:

@@ -16,6 +16,7 @@ from torch import Tensor
 from corl.config import GrpoConfig
 from corl.errors import RecipeError
 from corl.grpo import flat_groups, group_advantages, reinforce_pp_advantages, token_weights
+from corl.policy.vision.inputs import VisionInputs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +36,8 @@ class LearnBatch:
     engine_logps: Sequence[Sequence[Tensor]] | None = None
     """P x K float tensors [T], the sampler's log-probabilities, NaN where unknown. Without
     them no token is reweighted."""
+    vision: Sequence[VisionInputs | None] | None = None
+    """The images of each of the P prompts. Default: none."""
 
     def __post_init__(self) -> None:
         shape = (len(self.prompt_ids), len(self.token_ids[0]) if self.token_ids else 0)
@@ -74,6 +77,7 @@ class Row:
     weight: float
     """Of one token in the update's loss."""
     engine_logps: Tensor | None
+    vision: VisionInputs | None = None
     group: int = 0
     """Index of its prompt; rows of one prompt stand side by side."""
 
@@ -140,6 +144,7 @@ def plan_update(batch: LearnBatch, grpo: GrpoConfig, *, max_tokens: int | None =
                 advantages_pk[p, k].item(),
                 weights_pk[p, k].item(),
                 None if batch.engine_logps is None else batch.engine_logps[p][k],
+                None if batch.vision is None else batch.vision[p],
                 group=p,
             )
             for p, k in (lengths_pk * forwarded_p[:, None]).nonzero().tolist()

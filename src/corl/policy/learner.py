@@ -34,7 +34,8 @@ from corl.policy.scoring import CompletionScorer, Scores, TrainablePolicy
 
 __all__ = ["LearnBatch", "Learner"]
 
-Reference = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], Scores]
+Reference = Callable[..., Scores]
+"""Called like a `CompletionScorer`."""
 
 
 @dataclass(slots=True)
@@ -160,7 +161,9 @@ class Learner:
     def _microbatches(self, rows: Sequence[Row]) -> list[_MicroBatch]:
         """Rows of one prompt stay together where their model computes the prompt once."""
         budget = self._optimizer_config.tokens_per_microbatch
-        shares = self._score.shares_prompts
+        # Rows with images are laid out by their family's own forward.
+        has_images = any(row.vision is not None for row in rows)
+        shares = self._score.shares_prompts and not has_images
         runs: list[list[Row]] = []
         for _, group in groupby(rows, key=lambda row: row.group):
             together = list(group)
@@ -206,7 +209,11 @@ class Learner:
     def _loss(self, part: _MicroBatch, tally: _Tally) -> PolicyLoss:
         prompts = [row.prompt_ids for row in part.rows]
         completions = [row.token_ids for row in part.rows]
-        scores = self._score(prompts, completions, part.sizes)
+        # Named only where there are images: a reference may be any function of three lists.
+        images: dict[str, Any] = {}
+        if any(row.vision is not None for row in part.rows):
+            images["vision"] = [row.vision for row in part.rows]
+        scores = self._score(prompts, completions, part.sizes, **images)
         if part.old_logps_bt is None:
             part.old_logps_bt = scores.logps_bt.detach()
             self._look_at_engine(part, scores, tally)
@@ -214,7 +221,8 @@ class Learner:
             tally.num_entropy.append(scores.mask_bt.sum())
             if self._reference is not None:
                 with torch.no_grad():
-                    part.ref_logps_bt = self._reference(prompts, completions, part.sizes).logps_bt
+                    reference = self._reference(prompts, completions, part.sizes, **images)
+                    part.ref_logps_bt = reference.logps_bt
         return policy_loss(
             scores.logps_bt,
             part.old_logps_bt,

@@ -14,15 +14,23 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
 from corl.errors import ModelError
 from corl.policy.attention import use_our_attention
 from corl.policy.computing import ComputeModel
-from corl.policy.facts import context_length, first_line, load_config, load_tokenizer, locate
+from corl.policy.facts import (
+    context_length,
+    first_line,
+    load_config,
+    load_tokenizer,
+    locate,
+    sees_images,
+)
 from corl.policy.stop_tokens import stop_ids
+from corl.policy.vision.towers import freeze_vision
 
 Dtype = Literal["auto", "float32", "mixed", "bfloat16"]
 
@@ -41,6 +49,8 @@ class Policy:
     """Token ids that end a completion."""
     context_length: int
     """Longest prompt plus completion, tokens."""
+    processor: Any = None
+    """What reads a vision-language model's images, around `tokenizer`; None for text models."""
 
     @cached_property
     def computing(self) -> ComputeModel:
@@ -60,12 +70,14 @@ def load_policy(
     device: str | torch.device = "auto",
     trust_remote_code: bool = False,
     gradient_checkpointing: bool = False,
+    train_vision: bool = False,
 ) -> Policy:
-    """Load a causal language model for training.
+    """Load a language model, with or without images, for training.
 
     source: directory or hub id; safetensors only.
     dtype: "mixed" is fp32 weights, multiplied in bf16; "auto" is that on a GPU and fp32 elsewhere;
-    "float32" and "bfloat16" set both. device: "auto" is the first GPU, else the CPU.
+    "float32" and "bfloat16" set both. device: "auto" is the first GPU, else the CPU. train_vision:
+    also train a vision-language model's tower and projector, which are frozen otherwise.
     Raises ModelError with the checkpoint's name for anything that would not train it faithfully.
     """
     logging.disable_progress_bar()  # the commands' own progress tells more
@@ -74,12 +86,22 @@ def load_policy(
     location = locate(source)
     config = load_config(location, source, trust_remote_code=trust_remote_code)
     tokenizer = load_tokenizer(location, source, trust_remote_code=trust_remote_code)
+    processor = None
+    if sees_images(config):
+        from corl.policy.vision.processor import load_processor  # spares text runs its imports
+
+        processor = load_processor(
+            location, source, config, tokenizer, trust_remote_code=trust_remote_code
+        )
+        tokenizer = processor.tokenizer
     model = _load_weights(location, source, config, weight_dtype, trust_remote_code)
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
         raise ModelError(
             f"model {str(source)!r}: its tokenizer has {len(tokenizer)} tokens, its embedding only "
             f"{model.get_input_embeddings().weight.shape[0]}. Use the checkpoint's own tokenizer."
         )
+    if processor is not None and not train_vision:
+        freeze_vision(model)
     model.to(target)
     use_our_attention(model)
     if gradient_checkpointing:
@@ -91,6 +113,7 @@ def load_policy(
         compute_dtype=compute_dtype,
         stop_ids=stop_ids(tokenizer, getattr(model, "generation_config", None)),
         context_length=context_length(model.config, tokenizer),
+        processor=processor,
     )
     set_learning_mode(model)
     return policy
@@ -124,7 +147,7 @@ def set_learning_mode(model: Any) -> None:
 
 
 def save_policy(policy: Policy, directory: str | Path) -> None:
-    """Write weights, config, generation config and tokenizer as save_pretrained does.
+    """Write weights, config, generation config, tokenizer and processor as save_pretrained does.
 
     Weights are written in the master dtype. Equal weights give equal bytes. The caller makes the
     write atomic.
@@ -137,6 +160,8 @@ def save_policy(policy: Policy, directory: str | Path) -> None:
         generation.do_sample = True
     policy.model.save_pretrained(target)
     policy.tokenizer.save_pretrained(target)
+    if policy.processor is not None:
+        policy.processor.save_pretrained(target)
     # Weights are written through a private temporary file; they are as readable as the config.
     mode = (target / "config.json").stat().st_mode
     for weights in target.glob("*.safetensors"):
@@ -188,8 +213,9 @@ def _load_weights(
     dtype: torch.dtype,
     trust_remote_code: bool,
 ) -> Any:
+    auto = AutoModelForImageTextToText if sees_images(config) else AutoModelForCausalLM
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(
+        model, info = auto.from_pretrained(
             location,
             config=config,
             dtype=dtype,

@@ -15,8 +15,9 @@ Shapes: B rows, S positions, T completion tokens, N completion tokens in line.
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -28,12 +29,16 @@ from corl.errors import PromptError
 from corl.grpo import selected_logps
 from corl.policy.computing import ComputeModel
 from corl.policy.shared_prompts import line_up
+from corl.policy.vision.features import shared_features
+from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision
 
 _log = logging.getLogger(__name__)
 
 # Names under which configurations keep a factor of the logits; the probe tells
 # whether it multiplies or divides.
 _SCALE_KEYS = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class TrainablePolicy(Protocol):
@@ -105,11 +110,14 @@ class CompletionScorer:
         prompt_ids: Sequence[Sequence[int]],
         token_ids: Sequence[Sequence[int]],
         sizes: Sequence[int] | None = None,
+        vision: Sequence[VisionInputs | None] | None = None,
     ) -> Scores:
         """Score the completion `token_ids[b]` of the prompt `prompt_ids[b]`, for B rows.
 
         sizes: of the runs of consecutive rows that have one prompt, which is then computed once
-        where the model allows it; left out: every row is computed whole.
+        where the model allows it; left out: every row is computed whole. vision: [B] the images
+        of each prompt; rows that have any are computed whole.
+
         Raises PromptError for an empty prompt: its first token has no condition.
         """
         for row, prompt in enumerate(prompt_ids):
@@ -121,17 +129,20 @@ class CompletionScorer:
         targets_n = torch.tensor([t for row in token_ids for t in row], device=self._device)
         targets_n = targets_n.long()
         if self._head is None:
-            logps_n, entropy_n = self._through_model(prompt_ids, token_ids)
+            logps_n, entropy_n = self._through_model(prompt_ids, token_ids, vision)
         else:
-            if sizes is None or not self.shares_prompts:
-                hidden_nh = self._completion_hidden(prompt_ids, token_ids)
+            if sizes is None or not self.shares_prompts or any_vision(vision):
+                hidden_nh = self._completion_hidden(prompt_ids, token_ids, vision)
             else:
                 hidden_nh = self._hidden_in_line(prompt_ids, token_ids, sizes)
             logps_n, entropy_n = self._through_head(self._head, hidden_nh, targets_n)
         return Scores(_spread(logps_n, mask_bt), _spread(entropy_n, mask_bt), mask_bt)
 
     def _completion_hidden(
-        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        vision: Sequence[VisionInputs | None] | None = None,
     ) -> Tensor:
         """Hidden states [N, H] of the positions that predict a completion token."""
         rows = [
@@ -141,7 +152,8 @@ class CompletionScorer:
         # Any valid token serves as padding, since nothing attends to it.
         ids_bs = pad_sequence(rows, batch_first=True, padding_value=0).to(self._device)
         positions_bs = torch.arange(ids_bs.shape[1], device=self._device).expand_as(ids_bs)
-        hidden_bsh = self._hidden(ids_bs, positions_bs)
+        images = self._images(self._base, vision, prompt_ids, ids_bs.shape[1])
+        hidden_bsh = self._hidden(ids_bs, positions_bs, images)
         lengths_b = torch.tensor([len(tokens) for tokens in token_ids], device=self._device)
         first_b = torch.tensor([len(prompt) - 1 for prompt in prompt_ids], device=self._device)
         row_starts_b = torch.arange(len(rows), device=self._device) * ids_bs.shape[1]
@@ -162,13 +174,39 @@ class CompletionScorer:
         hidden_1nh = self._hidden(
             line.ids_1n.to(self._device),
             line.positions_1n.to(self._device),
-            # transformers leaves a mask of four axes alone, and our attention reads the layout.
-            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=self._device),
-            row_layout=line.layout.to(self._device),
+            {
+                # transformers leaves a mask of four axes alone; our attention reads the layout.
+                "attention_mask": torch.ones(1, 1, 1, 1, dtype=torch.bool, device=self._device),
+                "row_layout": line.layout.to(self._device),
+            },
         )
         return hidden_1nh[0].index_select(0, line.predictors.to(self._device))
 
-    def _hidden(self, ids_bs: Tensor, positions_bs: Tensor, **more: Any) -> Tensor:
+    def _images(
+        self,
+        module: Any,
+        vision: Sequence[VisionInputs | None] | None,
+        prompt_ids: Sequence[Sequence[int]],
+        width: int,
+    ) -> dict[str, Any]:
+        """The images as arguments of `module`'s forward over right-padded rows."""
+        if vision is None or not any_vision(vision):
+            return {}
+        interface = VisionInterface.of(module, self._device)
+        lengths = [len(prompt) for prompt in prompt_ids]
+        features = shared_features(self._base, interface, vision, prompt_ids)
+        has_images = features is None
+        batch = interface.batch(vision, lengths=lengths, width=width, with_images=has_images)
+        arguments: dict[str, Any] = dict(batch.arguments)
+        if features is not None:
+            arguments["mm_encoder_outputs"] = {"image": features}
+        if batch.positions_3bw is not None:
+            arguments["position_ids"] = batch.positions_3bw
+        return arguments
+
+    def _hidden(
+        self, ids_bs: Tensor, positions_bs: Tensor, more: Mapping[str, Any] = NOTHING
+    ) -> Tensor:
         arguments = {"position_ids": positions_bs, "use_cache": False, **more}
         arguments = {k: v for k, v in arguments.items() if _takes(self._base, k)}
         hidden_bsh: Tensor = self._base(input_ids=ids_bs, **arguments).last_hidden_state
@@ -189,30 +227,41 @@ class CompletionScorer:
         )
 
     def _through_model(
-        self, prompt_ids: Sequence[Sequence[int]], token_ids: Sequence[Sequence[int]]
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[Sequence[int]],
+        vision: Sequence[VisionInputs | None] | None,
     ) -> tuple[Tensor, Tensor]:
         """The same numbers from the model's own logits, one row alive at a time."""
+        images = [None] * len(prompt_ids) if vision is None else vision
         scored = [
-            checkpoint(self._row, list(prompt), list(tokens), use_reentrant=False)
-            for prompt, tokens in zip(prompt_ids, token_ids, strict=True)
+            checkpoint(self._row, list(prompt), list(tokens), one, use_reentrant=False)
+            for prompt, tokens, one in zip(prompt_ids, token_ids, images, strict=True)
             if len(tokens)
         ]
         if not scored:
             return torch.zeros(0, device=self._device), torch.zeros(0, device=self._device)
         return torch.cat([logps for logps, _ in scored]), torch.cat([ent for _, ent in scored])
 
-    def _row(self, prompt: list[int], tokens: list[int]) -> tuple[Tensor, Tensor]:
+    def _row(
+        self, prompt: list[int], tokens: list[int], one: VisionInputs | None
+    ) -> tuple[Tensor, Tensor]:
         ids_1s = torch.tensor([prompt + tokens], device=self._device)
-        logits_tv = self._model_logits(ids_1s, keep=len(tokens) + 1)[0, -len(tokens) - 1 : -1]
+        extra = self._images(self._model, [one], [prompt], ids_1s.shape[1])
+        logits_1sv = self._model_logits(ids_1s, keep=len(tokens) + 1, extra=extra)
+        logits_tv = logits_1sv[0, -len(tokens) - 1 : -1]
         all_tv = torch.log_softmax(logits_tv.float() / self._temperature, dim=-1)
         logps_t = all_tv.gather(1, ids_1s[0, len(prompt) :, None]).squeeze(1)
         with torch.no_grad():
             entropy_t = -(all_tv.exp() * all_tv).sum(dim=-1)
         return logps_t, entropy_t
 
-    def _model_logits(self, ids_bs: Tensor, *, keep: int) -> Tensor:
+    def _model_logits(
+        self, ids_bs: Tensor, *, keep: int, extra: Mapping[str, Any] = NOTHING
+    ) -> Tensor:
         positions_bs = torch.arange(ids_bs.shape[1], device=ids_bs.device).expand_as(ids_bs)
         arguments = {"position_ids": positions_bs, "use_cache": False, "logits_to_keep": keep}
+        arguments |= extra
         arguments = {k: v for k, v in arguments.items() if _takes(self._model, k)}
         logits_bsv: Tensor = self._model(input_ids=ids_bs, **arguments).logits
         return logits_bsv

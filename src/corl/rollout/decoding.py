@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision, first_position
 from corl.rollout.cache import new_cache
 from corl.rollout.sampling import Draw, Sampling, draw
 from corl.rollout.stop_texts import LOOK_EVERY, StopTexts
@@ -40,6 +41,8 @@ class ModelInterface:
     context_length: int
     finished_share: float
     """Ended rows leave the batch once they are this share of it."""
+    vision: VisionInterface | None = None
+    """How it takes images, where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Chunk:
     """P lists of tokens."""
     completions: range
     """Completion indices of every prompt."""
+    vision: list[VisionInputs | None] | None = None
+    """The images of each of the P prompts."""
 
     @property
     def rows(self) -> list[tuple[int, int]]:
@@ -137,6 +142,7 @@ class Decoder:
         self._limits = [min(sampling.max_tokens, tokens) for tokens in room]
         self._cache = new_cache(interface.model.config, self._width + max(self._limits))
         self._limits_differ = len(set(self._limits)) > 1
+        self._has_images = interface.vision is not None and any_vision(chunk.vision)
 
     @property
     def max_steps(self) -> int:
@@ -171,12 +177,27 @@ class Decoder:
             positions_pw = columns_w - (self._width - lengths_p1)
             mask_pw = positions_pw >= 0
             positions_pw = positions_pw.clamp(min=0)
-        logits_pv = self._forward(ids_pw, mask_pw, positions_pw)
+        extra: dict[str, Tensor] = {}
+        if self._has_images:
+            extra, positions_pw = self._images(positions_pw)
+        logits_pv = self._forward(ids_pw, mask_pw, positions_pw, extra)
         repeats = len(self._chunk.completions)
         if repeats > 1:
             self._cache.batch_repeat_interleave(repeats)
             logits_pv = logits_pv.repeat_interleave(repeats, dim=0)
         return logits_pv, mask_pw
+
+    def _images(self, positions_pw: Tensor | None) -> tuple[dict[str, Tensor], Tensor | None]:
+        """The images as arguments of the first forward, and the positions they ask for."""
+        assert self._interface.vision is not None and self._chunk.vision is not None
+        batch = self._interface.vision.batch(
+            self._chunk.vision,
+            lengths=[len(ids) for ids in self._chunk.ids],
+            width=self._width,
+            pad_left=True,
+        )
+        has_own = batch.positions_3bw is not None
+        return batch.arguments, batch.positions_3bw if has_own else positions_pw
 
     def _expand(self, mask_pw: Tensor | None, uniforms_nt: Tensor) -> _Batch:
         device, repeats = self._interface.device, len(self._chunk.completions)
@@ -187,6 +208,11 @@ class Decoder:
             mask_nw = torch.cat([mask_pw.repeat_interleave(repeats, dim=0), drawn_nt], dim=1)
             lengths_p = mask_pw.sum(dim=1)
             positions_n1 = lengths_p.repeat_interleave(repeats)[:, None]
+        if self._has_images:
+            assert self._chunk.vision is not None
+            pairs = zip(self._chunk.vision, self._chunk.ids, strict=True)
+            first_p = torch.tensor([first_position(one, len(ids)) for one, ids in pairs])
+            positions_n1 = first_p.to(device).repeat_interleave(repeats)[:, None]
         return _Batch(
             rows_r=torch.arange(limits_n.shape[0], device=device),
             uniforms_tr=uniforms_nt.T.contiguous().to(device),
@@ -245,11 +271,16 @@ class Decoder:
         return self._forward(ids_r[:, None], mask_rw, positions_r1)
 
     def _forward(
-        self, ids_rt: Tensor, mask_rw: Tensor | None, positions_rt: Tensor | None
+        self,
+        ids_rt: Tensor,
+        mask_rw: Tensor | None,
+        positions_rt: Tensor | None,
+        extra: dict[str, Tensor] | None = None,
     ) -> Tensor:
         """Logits [R, V] after the last token; the cache grows by the tokens read."""
         interface = self._interface
         arguments: dict[str, Any] = {interface.cache_name: self._cache, "use_cache": True}
+        arguments |= extra or {}
         if mask_rw is not None:
             arguments["attention_mask"] = mask_rw
         if positions_rt is not None and interface.takes_positions:

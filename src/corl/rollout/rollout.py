@@ -11,6 +11,8 @@ from typing import Self
 
 from torch import Tensor
 
+from corl.policy.vision.inputs import VisionInputs
+
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
@@ -33,6 +35,8 @@ class Rollout:
     """P x K decoded completions without special tokens."""
     num_nonfinite: int = 0
     """Sampled tokens whose log-probability was not finite; no mean above includes them."""
+    vision: list[VisionInputs | None] | None = field(default=None, compare=False)
+    """The images of the P prompts, as the model saw them; None where no prompt has any."""
     prefill_s: float = field(default=0.0, compare=False)
     """Seconds spent reading prompts."""
     decode_s: float = field(default=0.0, compare=False)

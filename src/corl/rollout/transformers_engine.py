@@ -14,7 +14,7 @@ Shapes: P prompts, K completions a prompt, N rows of a chunk, T tokens.
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import torch
@@ -22,15 +22,14 @@ from torch import Tensor, nn
 
 from corl.errors import ModelError, PromptError
 from corl.policy.load import Policy
+from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision
+from corl.policy.vision.placeholders import placeholder_ids
 from corl.rollout.cache import cache_argument
 from corl.rollout.decoding import Chunk, Clock, Decoded, Decoder, ModelInterface
 from corl.rollout.noise import Noise
 from corl.rollout.rollout import Rollout
 from corl.rollout.sampling import Sampling, check_sampling
 from corl.rollout.stop_texts import StopTexts
-
-_PLACEHOLDERS = ("image_token_id", "video_token_id", "audio_token_id", "image_token_index")
-"""Config entries naming stand-ins for other inputs: drawn as text, they break the next forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,9 @@ class TransformersEngine:
             banned_v=_banned(policy),
             context_length=policy.context_length,
             finished_share=finished_share,
+            vision=None
+            if policy.processor is None
+            else VisionInterface.of(self._model, policy.device),
         )
 
     def sync(self) -> None:
@@ -90,11 +92,12 @@ class TransformersEngine:
         noise: Noise,
         step: int,
         places: Sequence[int] | None = None,
+        vision: Sequence[VisionInputs | None] | None = None,
     ) -> Rollout:
         """Draw `completions` completions of every prompt.
 
         prompt_ids: P lists of tokens. step: part of the noise. places: [P] what the noise takes
-        for each prompt's index; left out: its index in this call.
+        for each prompt's index; left out: its index in this call. vision: [P] their images.
         Raises PromptError for a prompt that is empty or leaves no room in the context.
         """
         check_sampling(sampling)
@@ -105,7 +108,7 @@ class TransformersEngine:
         stop_texts = StopTexts(self.policy.tokenizer, sampling.stop) if sampling.stop else None
         rows: dict[tuple[int, int], _Row] = {}
         with _evaluation_mode(self._model):
-            for chunk in self._chunks(prompts, completions):
+            for chunk in self._chunks(prompts, completions, vision):
                 decoder = Decoder(self._interface, chunk, sampling)
                 prompt_of, completion_of = zip(*chunk.rows, strict=True)
                 if places is not None:
@@ -115,7 +118,10 @@ class TransformersEngine:
                 finished = _finish(decoded, stop_texts)
                 rows.update(zip(chunk.rows, finished, strict=True))
         groups = [[rows[p, k] for k in range(completions)] for p in range(len(prompts))]
-        return self._record(prompts, groups, clock)
+        record = self._record(prompts, groups, clock)
+        if vision is not None and any_vision(vision):
+            return replace(record, vision=list(vision))
+        return record
 
     def _check_prompt(self, index: int, ids: list[int]) -> None:
         limit = self.policy.context_length
@@ -127,7 +133,12 @@ class TransformersEngine:
                 "no room for a completion. Shorten the prompt or choose another model."
             )
 
-    def _chunks(self, prompts: list[list[int]], completions: int) -> Iterator[Chunk]:
+    def _chunks(
+        self,
+        prompts: list[list[int]],
+        completions: int,
+        vision: Sequence[VisionInputs | None] | None,
+    ) -> Iterator[Chunk]:
         """Split into batches of at most max_rows rows, prompts of like length together."""
         order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]), reverse=True)
         batches = [order]
@@ -141,7 +152,9 @@ class TransformersEngine:
                 chosen = batch[start : start + at_once]
                 for first in range(0, completions, width):
                     span = range(first, min(first + width, completions))
-                    yield Chunk(chosen, [prompts[index] for index in chosen], span)
+                    ids = [prompts[index] for index in chosen]
+                    images = None if vision is None else [vision[index] for index in chosen]
+                    yield Chunk(chosen, ids, span, images)
 
     def _record(self, prompts: list[list[int]], groups: list[list[_Row]], clock: Clock) -> Rollout:
         flat = [row for group in groups for row in group]
@@ -224,9 +237,7 @@ def _banned(policy: Policy) -> Tensor | None:
     rows = config.get_text_config().vocab_size if output is None else output.weight.shape[0]
     banned_v = torch.zeros(rows, dtype=torch.bool, device=policy.device)
     banned_v[max(policy.tokenizer.get_vocab().values()) + 1 :] = True
-    for name in _PLACEHOLDERS:
-        index = getattr(config, name, None)
-        if isinstance(index, int) and 0 <= index < rows:
-            banned_v[index] = True
+    never = placeholder_ids(config, policy.tokenizer, policy.processor)
+    banned_v[[index for index in never if index < rows]] = True
     banned_v[[index for index in policy.stop_ids if index < rows]] = False
     return banned_v if bool(banned_v.any()) else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from corl.data.images import ImageRef
 from corl.data.prompts import PromptRow
 
 
@@ -30,6 +31,8 @@ class Item:
     """Index of the row in its data set; sampling noise depends on it."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What the grader needs beside: tests, entry point, precision."""
+    images: tuple[ImageRef, ...] = ()
+    """What the problem shows; not opened yet."""
 
     def row(self, *, chat: bool) -> PromptRow:
         """The row to ask, in the wording for a chat model or a plain one."""
@@ -39,4 +42,5 @@ class Item:
             kind=self.kind,
             label=self.answer,
             choices=self.choices,
+            images=self.images,
         )

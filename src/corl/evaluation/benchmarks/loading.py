@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corl.answers import canonical
+from corl.data.images import image_refs
 from corl.errors import PromptError
 from corl.evaluation.benchmarks.items import Item
 from corl.evaluation.benchmarks.options import (
@@ -47,7 +48,15 @@ def load_items(
         assert benchmark.source is not None
         records = hub_records(benchmark.source)
     where = f"benchmark {benchmark.name} ({data or (benchmark.source and benchmark.source.id)})"
-    return items_of(benchmark, records, where=where, limit=limit)
+    return items_of(benchmark, records, where=where, limit=limit, base=_folder(data))
+
+
+def _folder(data: str | Path | None) -> Path:
+    """What paths of pictures are relative to: the data's own folder."""
+    if data is None:
+        return Path()
+    path = Path(data).expanduser()
+    return path if path.is_dir() else path.parent
 
 
 def items_of(
@@ -56,12 +65,13 @@ def items_of(
     *,
     where: str,
     limit: int | None = None,
+    base: Path = Path(),  # noqa: B008
 ) -> list[Item]:
-    """Items of rows already read; see `load_items`."""
+    """Items of rows already read; see `load_items`. base: what paths of pictures begin from."""
     items: list[Item] = []
     seen: set[str] = set()
     for place, record in enumerate(islice(records, limit)):
-        item = _Row(benchmark, record, place, f"{where}, row {place + 1}").item()
+        item = _Row(benchmark, record, place, f"{where}, row {place + 1}", base).item()
         if item.id in seen:
             raise PromptError(f"{where}: id {item.id!r} stands on two rows")
         seen.add(item.id)
@@ -75,9 +85,14 @@ class _Row:
     """One row of data on its way to an item."""
 
     def __init__(
-        self, benchmark: Benchmark, record: Mapping[str, Any], place: int, where: str
+        self,
+        benchmark: Benchmark,
+        record: Mapping[str, Any],
+        place: int,
+        where: str,
+        base: Path,
     ) -> None:
-        self._benchmark, self._record = benchmark, record
+        self._benchmark, self._record, self._base = benchmark, record, base
         self._place, self._where = place, where
         identity = self._optional("id")
         self._id = str(place if identity is None else identity)
@@ -112,6 +127,12 @@ class _Row:
             choices=choices,
             place=self._place,
             extra=extra,
+            images=image_refs(
+                self._optional("image"),
+                base=self._base,
+                long_side=benchmark.image_long_side,
+                where=self._where,
+            ),
         )
 
     def _choices_and_answer(self) -> tuple[tuple[str, ...] | None, str | None]:

@@ -48,13 +48,14 @@ def hub_records(source: HubSource) -> Iterator[dict[str, Any]]:
                 streaming=True,
             )
         else:
-            yield from datasets.load_dataset(
+            rows = datasets.load_dataset(
                 source.id,
                 source.config,
                 split=source.split,
                 revision=source.revision,
                 streaming=True,
             )
+            yield from records.encoded_images(rows)
     except Exception as error:  # the library raises its transport's own classes
         said = str(error).splitlines()[0] if str(error) else "no message"
         raise PromptError(

@@ -69,7 +69,7 @@ class Fields(Section):
     precision: Names | None = None
     """Decimals to which a numeric answer is rounded before it is compared."""
     image: Names | None = None
-    """The picture; such a benchmark cannot be asked of a text model."""
+    """The picture or pictures; such a benchmark is asked of vision-language models alone."""
 
 
 class AnswerRule(Section):
@@ -117,6 +117,8 @@ class Benchmark(Section):
     """The reported figure: mean over K samples, or the most probable completion."""
     samples: PositiveInt = 1
     """Completions of a row where the command names no number."""
+    image_long_side: PositiveInt = 1024
+    """Pixels; a picture whose longer side has more is scaled down to it."""
 
     @model_validator(mode="after")
     def _grader_has_its_fields(self) -> Self:

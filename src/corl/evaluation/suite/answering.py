@@ -67,7 +67,7 @@ def evaluate_policy(
                 policy, benchmark, items, asking,
                 samples=samples, greedy=greedy, seed=seed, grader=own,
             )  # fmt: skip
-    refuse_images(benchmark)
+    require_sight(benchmark, items, sees_images=policy.processor is not None)
     num_samples = benchmark.samples if samples is None else samples
     passes = {"sampled": (num_samples, asking)}
     if greedy or benchmark.metric == "greedy":
@@ -131,10 +131,18 @@ def grade_all(grader: Grader, said: Sequence[tuple[Item, int, str, bool]]) -> li
     ]
 
 
-def refuse_images(benchmark: Benchmark) -> None:
-    """Raise PromptError for a benchmark whose rows show pictures."""
-    if benchmark.has_images:
+def require_sight(benchmark: Benchmark, items: Sequence[Item], *, sees_images: bool) -> None:
+    """Raise PromptError for pictures that a model cannot see, or that the data do not hold."""
+    if not benchmark.has_images:
+        return
+    if not sees_images:
         raise PromptError(
-            f"benchmark {benchmark.name} shows pictures, and models that see come with the "
-            "vision-language work. Completions made elsewhere can be graded: --completions"
+            f"benchmark {benchmark.name} shows pictures, and the model reads text alone. Name a "
+            "vision-language model, or grade completions made elsewhere: --completions"
         )
+    for item in items:
+        if not item.images:
+            raise PromptError(
+                f"benchmark {benchmark.name}, row {item.id!r} has no picture. Copy the benchmark's "
+                "file, set `fields.image`, and name that file"
+            )

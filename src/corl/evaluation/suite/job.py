@@ -25,7 +25,6 @@ from corl.evaluation.benchmarks.schema import CODE_GRADERS
 from corl.evaluation.grading import GradingError
 from corl.evaluation.samples import aligned_samples
 from corl.evaluation.sandbox import Level
-from corl.evaluation.suite.answering import refuse_images
 from corl.evaluation.suite.asked import ModelEvaluation, passes_of
 from corl.evaluation.suite.compare import compare_models
 from corl.evaluation.suite.identity import FORMAT
@@ -136,8 +135,6 @@ def _score_subjects(
     minimum: Level,
     console: Console,
 ) -> dict[str, list[Score]]:
-    for benchmark, _ in work:
-        refuse_images(benchmark)
     subjects = find_subjects(models, settings)
     for subject in subjects:
         check_subject(subject, work)

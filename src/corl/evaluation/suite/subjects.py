@@ -14,6 +14,7 @@ from corl.config import AgentConfig, Recipe
 from corl.errors import ModelError, PromptError
 from corl.evaluation.benchmarks import Benchmark, Item
 from corl.evaluation.completions import Asking
+from corl.evaluation.suite.answering import require_sight
 from corl.evaluation.suite.settings import Chat, EvalSettings
 from corl.run.directory import RunDirectory
 
@@ -139,25 +140,25 @@ def check_subject(subject: Subject, benchmarks: Sequence[tuple[Benchmark, Sequen
     Raises ModelError for a checkpoint that would not load, PromptError for a prompt that leaves no
     room for a completion.
     """
-    from corl.data.template import render
-    from corl.policy.facts import check_model, load_tokenizer, locate
+    from corl.policy.facts import check_model
+    from corl.policy.vision.measure import PromptMeasure
 
-    trusted = subject.trust_remote_code
-    facts = check_model(subject.source, trust_remote_code=trusted)
-    tokenizer = load_tokenizer(locate(subject.source), subject.source, trust_remote_code=trusted)
-    is_chat = subject.asks_by_chat(tokenizer)
+    facts = check_model(subject.source, trust_remote_code=subject.trust_remote_code)
+    measure = PromptMeasure(
+        subject.source,
+        trust_remote_code=subject.trust_remote_code,
+        system_prompt=subject.system_prompt,
+        chat=subject.chat,
+        chat_template_kwargs=subject.chat_template_kwargs,
+    )
+    is_chat = subject.asks_by_chat(measure.tokenizer)
     for benchmark, items in benchmarks:
+        require_sight(benchmark, items, sees_images=facts.sees_images)
         for item in items:
-            ids = render(
-                tokenizer,
-                item.row(chat=is_chat).text,
-                system_prompt=subject.system_prompt,
-                chat=subject.chat,
-                chat_template_kwargs=subject.chat_template_kwargs,
-            )
-            if len(ids) >= facts.context_length:
+            length = measure.length(item.row(chat=is_chat))
+            if length >= facts.context_length:
                 raise PromptError(
-                    f"benchmark {benchmark.name}, row {item.id!r}: {len(ids)} tokens, and "
+                    f"benchmark {benchmark.name}, row {item.id!r}: {length} tokens, and "
                     f"{subject.name} reads {facts.context_length}: no room for a completion. "
                     "Leave the benchmark out for this model"
                 )
