@@ -57,7 +57,8 @@ def main() -> None:
     results: list[dict[str, Any]] = []
     print(HEADER)
     for work in _rows(options, folder):
-        measured = measure(work, repeats=options.repeats, warm_up=options.warm_up)
+        repeats = options.large_repeats if work.trl_rows else options.repeats
+        measured = measure(work, repeats=repeats, warm_up=options.warm_up)
         print(_line(work, measured), flush=True)
         results.append(_as_json(work, measured))
         if options.out:
@@ -94,8 +95,9 @@ def _rows(options: argparse.Namespace, folder: Path) -> Iterator[Work]:
     rows = scales.small(folder)
     for dtype in ("float32", "mixed"):
         rows += scales.medium(folder, dtype=dtype)
-    for dtype in ("float32", "mixed") if options.smollm2 else ():
-        rows += scales.large(folder, options.smollm2.resolve(), dtype=dtype)
+    if options.smollm2:
+        for dtype in ("mixed", "float32") if options.all else ("mixed",):
+            rows += scales.large(folder, options.smollm2.resolve(), dtype=dtype)
     yield from (row for row in rows if re.search(options.only, row.name))
 
 
@@ -136,8 +138,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--work", type=Path, default=Path("vs_trl"), help="folder for checkpoints")
     parser.add_argument("--smollm2", type=Path, help="SmolLM2-135M (scripts/smollm2_checkpoint.py)")
+    parser.add_argument("--all", action="store_true", help="135M in float32 as well")
     parser.add_argument("--only", default="", help="rows whose name matches this pattern")
     parser.add_argument("--repeats", type=int, default=7, help="timed steps of each side")
+    parser.add_argument("--large-repeats", type=int, default=2, help="the same from 135M on")
     parser.add_argument("--warm-up", type=int, default=1, help="steps before that")
     parser.add_argument("--gpu", action="store_true", help="the large pair on one GPU")
     parser.add_argument("--tokens", type=int, default=2048, help="completion length of --gpu")

@@ -60,11 +60,22 @@ def fused(monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_float32_is_sdpa_itself(case, fused):
+def test_float32_products_equal_sdpa(case, fused):
     layer, tensors, mask = _case(*case, torch.float32)
-    ours, theirs = (_run(f, layer, tensors, mask) for f in (attend, sdpa_attention_forward))
-    assert len(fused) == 1
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    ours = _run(attend, layer, tensors, mask)
+    assert not fused
+    theirs = _run(sdpa_attention_forward, layer, tensors, mask)
+    assert all((a - b).abs().max() < 2e-6 for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_cache_with_spare_room_is_read_as_it_is(dtype):
+    layer, (query, key, value), _ = _case(4, 2, 1, 9, None, dtype)
+    roomy = [torch.cat([each, torch.full_like(each, 7.0)], dim=2) for each in (key, value)]
+    with torch.no_grad():
+        plain, _ = attend(layer, query, key, value, None)
+        strided, _ = attend(layer, query, *(each[:, :, :9] for each in roomy), None)
+    assert torch.equal(plain, strided)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -85,7 +96,7 @@ def test_long_rows_and_unknown_arguments_go_to_sdpa(fused, monkeypatch):
     layer, tensors, _ = _case(4, 2, 9, 9, None, torch.bfloat16)
     attend(layer, *tensors, None, position_bias=torch.zeros(1, 1, 9, 9, dtype=torch.bfloat16))
     assert len(fused) == 1
-    monkeypatch.setattr(attention, "_LONGEST", 8)
+    monkeypatch.setattr(attention, "_LONGEST", {torch.bfloat16: 8})
     attend(layer, *tensors, None)
     assert len(fused) == 2
     with torch.no_grad():  # one query alone keeps no matrix of scores, however many keys

@@ -2,10 +2,9 @@
 
 - Completions that share a prompt come in line, each token once; here they become rows, and what
   comes out goes back into line (`corl.policy.shared_prompts`).
-- In bfloat16 on a CPU plain batched products beat torch's fused kernel several times for the single
-  query of a decoding step, and, forward and backward, for rows of up to some hundred tokens
-  (docs/performance.md). Longer rows go to sdpa, where no matrix of scores is kept, and so does all
-  of float32, where products gain nothing.
+- On a CPU plain batched products beat torch's fused kernel, forward and backward, for short rows:
+  in bfloat16 several times, up to some hundred tokens, and for the single query of a decoding step
+  as well (docs/performance.md). Longer rows go to sdpa, where no matrix of scores is kept.
 
 Shapes: R rows, H query heads, G key heads, Q queries, S keys, D head size, T tokens in line;
 N = R * G and M = H / G * Q, the queries that read one key head.
@@ -28,8 +27,10 @@ from corl.policy.shared_prompts import PackRows, RowLayout, UnpackRows
 NAME = "corl"
 """Under which transformers knows it; a saved config never names it."""
 
-_LONGEST = 512
-"""Keys up to which plain products are faster, forward and backward. One query alone: always."""
+_LONGEST = {torch.float32: 48, torch.bfloat16: 512}
+"""Keys up to which plain products are faster, forward and backward."""
+_LONGEST_FOR_ONE_QUERY = {torch.bfloat16: 1 << 30}
+"""The same for one query without gradients: in float32 they never are."""
 
 _PLAIN = {"position_ids", "cache_position", "use_cache", "sliding_window"}
 """Arguments of a layer that change nothing: the mask says what may be seen."""
@@ -110,12 +111,11 @@ def _attend(
         )
         return attended
     rows, heads, queries, size = query.shape
-    groups, length = key.shape[1], key.shape[2]
+    groups = key.shape[1]
     attended_nmd = _ShortAttention.apply(
         query.reshape(rows * groups, heads // groups * queries, size),
-        # A cache with spare room is strided, and a product would copy it head by head: slower.
-        key.contiguous().view(rows * groups, length, size),
-        value.contiguous().view(rows * groups, length, value.shape[-1]),
+        _by_head(key),
+        _by_head(value),
         _seen(attention_mask, is_causal, queries, query.device),
         query.shape,
         size**-0.5 if scaling is None else scaling,
@@ -133,16 +133,23 @@ def _fits(
     arguments: dict[str, Any],
 ) -> bool:
     is_one_query = query.shape[2] == 1 and not torch.is_grad_enabled()
+    longest = _LONGEST_FOR_ONE_QUERY if is_one_query else _LONGEST
     return (
         query.device.type == "cpu"
-        and query.dtype == key.dtype == value.dtype == torch.bfloat16
-        and (is_one_query or key.shape[2] <= _LONGEST)
+        and query.dtype == key.dtype == value.dtype
+        and key.shape[2] <= longest.get(query.dtype, 0)
         and query.shape[1] % key.shape[1] == 0
         # With more keys than queries, "causal" alone does not say which are seen.
         and (mask is not None or not is_causal or query.shape[2] in (1, key.shape[2]))
         and (mask is None or (mask.ndim == 4 and mask.shape[1] == 1))
         and all(each is None for each in arguments.values())
     )
+
+
+def _by_head(states_rgsd: Tensor) -> Tensor:
+    """[R * G, S, D]. A cache with spare room is strided, and a bfloat16 product would copy it head
+    by head: one copy of all is cheaper."""
+    return states_rgsd.contiguous().view(-1, *states_rgsd.shape[2:])
 
 
 def _seen(

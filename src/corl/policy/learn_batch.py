@@ -136,13 +136,14 @@ def plan_update(batch: LearnBatch, grpo: GrpoConfig, *, max_tokens: int | None =
         num_tokens=int(lengths_pk[counted_p].sum()),
         max_tokens=max_tokens,
     ).view_as(lengths_pk)
+    advantages, weights = advantages_pk.tolist(), weights_pk.tolist()
     return Plan(
         rows=[
             Row(
                 batch.prompt_ids[p],
                 batch.token_ids[p][k],
-                advantages_pk[p, k].item(),
-                weights_pk[p, k].item(),
+                advantages[p][k],
+                weights[p][k],
                 None if batch.engine_logps is None else batch.engine_logps[p][k],
                 None if batch.vision is None else batch.vision[p],
                 group=p,

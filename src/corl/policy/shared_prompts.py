@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -92,23 +93,29 @@ def line_up(
 
 def _layout(rows: Sequence[Sequence[int]], num_tokens: int) -> RowLayout:
     width = max(len(row) for row in rows)
-    token_of = torch.zeros(len(rows), width, dtype=torch.long)
-    places: list[list[int]] = [[] for _ in range(num_tokens)]
+    token_of = np.zeros((len(rows), width), dtype=np.int64)
+    is_real = np.zeros((len(rows), width), dtype=bool)
     for number, row in enumerate(rows):
-        token_of[number, : len(row)] = torch.tensor(row)
-        for at, token in enumerate(row, start=number * width):
-            places[token].append(at)
-    shared = [token for token, found in enumerate(places) if len(found) > 1]
-    most = max((len(places[token]) for token in shared), default=1)
-    nowhere = len(rows) * width
-    copies = [places[t][1:] + [nowhere] * (most - len(places[t])) for t in shared]
+        token_of[number, : len(row)] = row
+        is_real[number, : len(row)] = True
+    # Places sorted by their token, a token's own in the order of rows.
+    places = np.flatnonzero(is_real)
+    places = places[np.argsort(token_of.flat[places], kind="stable")]
+    counts = np.bincount(token_of.flat[places], minlength=num_tokens)
+    starts = np.cumsum(counts) - counts
+    shared = np.flatnonzero(counts > 1)
+    more = np.arange(1, counts.max())
+    at = starts[shared, None] + more
+    copies = np.where(
+        more < counts[shared, None], places[np.minimum(at, len(places) - 1)], token_of.size
+    )
     return RowLayout(
         num_rows=len(rows),
         width=width,
-        token_of=token_of.flatten(),
-        place_of=torch.tensor([found[0] for found in places]),
-        shared=torch.tensor(shared, dtype=torch.long),
-        copies_mk=torch.tensor(copies, dtype=torch.long).view(len(shared), most - 1),
+        token_of=torch.from_numpy(token_of.ravel()),
+        place_of=torch.from_numpy(places[starts]),
+        shared=torch.from_numpy(shared),
+        copies_mk=torch.from_numpy(copies),
     )
 
 
