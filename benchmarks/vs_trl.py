@@ -5,7 +5,8 @@
 
 Both sides stay loaded and take turns, step by step, on the same models, prompts, lengths, dtype,
 threads and replayed rewards; an agent has a process of its own on both. A step is over when the
-slower agent is. Medians, with the quartiles in brackets; the first step of each is dropped.
+slower agent is. Medians, with the quartiles in brackets; the first step of each is dropped, but on
+the GPU, where one step each is minutes. Below a row stand Co-RL's shares of the machine's peaks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 
 from versus import scales
 from versus.pair import SIDES, Pair
-from versus.work import Work
+from versus.peaks import measure_peaks, shares
+from versus.work import Work, mean_prompt_tokens
 
 HEADER = (
     f"{'work':<20} {'TRL s/step':>22} {'Co-RL s/step':>22} {'ratio':>6}"
@@ -58,8 +60,12 @@ def main() -> None:
     print(HEADER)
     for work in _rows(options, folder):
         repeats = options.large_repeats if work.trl_rows else options.repeats
-        measured = measure(work, repeats=repeats, warm_up=options.warm_up)
+        if options.gpu:
+            repeats = 1
+        warm_up = 0 if options.gpu else options.warm_up
+        measured = measure(work, repeats=repeats, warm_up=warm_up)
         print(_line(work, measured), flush=True)
+        print(_peaks(work, measured), flush=True)
         results.append(_as_json(work, measured))
         if options.out:
             options.out.write_text(json.dumps(results, indent=1))
@@ -109,6 +115,19 @@ def _line(work: Work, measured: dict[str, Measured]) -> str:
         f"   {theirs.rate('sample_s'):>6.0f} > {ours.rate('sample_s'):>6.0f}"
         f"   {theirs.rate('learn_s'):>6.0f} > {ours.rate('learn_s'):>6.0f}"
         f"   {theirs.peak_mib:>4.0f} > {ours.peak_mib:>5.0f}"
+    )
+
+
+def _peaks(work: Work, measured: dict[str, Measured]) -> str:
+    peaks = measure_peaks(work)
+    of_median = {
+        f"{phase}_s": statistics.median(each[f"{phase}_s"] for each in measured["corl"].figures)
+        for phase in ("sample", "learn")
+    }
+    arithmetic, bandwidth = shares(work, peaks, prompt_tokens=mean_prompt_tokens(work), **of_median)
+    return (
+        f"{'':<20} learning does {arithmetic:.0%} of {peaks.operations_per_s / 1e9:,.0f} GFLOP/s, "
+        f"sampling reads {bandwidth:.0%} of {peaks.bytes_per_s / 1e9:,.0f} GB/s"
     )
 
 

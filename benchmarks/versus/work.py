@@ -118,3 +118,20 @@ def read_prompts(path: str | Path) -> list[str]:
     """The prompts' texts, in file order."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["prompt"] for line in lines]
+
+
+def mean_prompt_tokens(work: Work) -> float:
+    """Of the first prompts, both agents' tokenizers averaged."""
+    from transformers import AutoTokenizer
+
+    counts = []
+    for model in work.models:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+        for text in read_prompts(work.prompts_file)[: work.prompts]:
+            if work.chat:
+                message = [{"role": "user", "content": text}]
+                text = tokenizer.apply_chat_template(
+                    message, add_generation_prompt=True, tokenize=False
+                )
+            counts.append(len(tokenizer(text, add_special_tokens=False)["input_ids"]))
+    return sum(counts) / len(counts)

@@ -5,7 +5,7 @@ import torch
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from corl.policy import attention
-from corl.policy.attention import attend
+from corl.policy.attention import attend, lend_room
 
 # Query heads, key heads, queries, keys, mask.
 CASES = [
@@ -68,14 +68,16 @@ def test_float32_products_equal_sdpa(case, fused):
     assert all((a - b).abs().max() < 2e-6 for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_cache_with_spare_room_is_read_as_it_is(dtype):
-    layer, (query, key, value), _ = _case(4, 2, 1, 9, None, dtype)
+@pytest.mark.parametrize("mask", [None, "bool", "additive"])
+def test_room_behind_the_cache_is_lent_and_never_seen(mask, fused):
+    layer, (query, key, value), seen = _case(4, 2, 1, 9, mask, torch.bfloat16)
     roomy = [torch.cat([each, torch.full_like(each, 7.0)], dim=2) for each in (key, value)]
     with torch.no_grad():
-        plain, _ = attend(layer, query, key, value, None)
-        strided, _ = attend(layer, query, *(each[:, :, :9] for each in roomy), None)
-    assert torch.equal(plain, strided)
+        plain, _ = attend(layer, query, key, value, seen)
+        lent = [lend_room(each[:, :, :9], each) for each in roomy]
+        roomier, _ = attend(layer, query, *lent, seen)
+    assert not fused
+    assert torch.equal(plain, roomier)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -112,13 +112,16 @@ def _attend(
         return attended
     rows, heads, queries, size = query.shape
     groups = key.shape[1]
+    scale = size**-0.5 if scaling is None else scaling
+    if _is_one_query(query):
+        return _one_query(query, key, value, attention_mask, scale)
     attended_nmd = _ShortAttention.apply(
         query.reshape(rows * groups, heads // groups * queries, size),
         _by_head(key),
         _by_head(value),
         _seen(attention_mask, is_causal, queries, query.device),
         query.shape,
-        size**-0.5 if scaling is None else scaling,
+        scale,
     )
     transposed: Tensor = attended_nmd.view(rows, heads, queries, -1).transpose(1, 2)
     return transposed
@@ -132,8 +135,7 @@ def _fits(
     is_causal: bool,
     arguments: dict[str, Any],
 ) -> bool:
-    is_one_query = query.shape[2] == 1 and not torch.is_grad_enabled()
-    longest = _LONGEST_FOR_ONE_QUERY if is_one_query else _LONGEST
+    longest = _LONGEST_FOR_ONE_QUERY if _is_one_query(query) else _LONGEST
     return (
         query.device.type == "cpu"
         and query.dtype == key.dtype == value.dtype
@@ -146,10 +148,43 @@ def _fits(
     )
 
 
+def _is_one_query(query: Tensor) -> bool:
+    return query.shape[2] == 1 and not torch.is_grad_enabled()
+
+
 def _by_head(states_rgsd: Tensor) -> Tensor:
-    """[R * G, S, D]. A cache with spare room is strided, and a bfloat16 product would copy it head
-    by head: one copy of all is cheaper."""
-    return states_rgsd.contiguous().view(-1, *states_rgsd.shape[2:])
+    """[R * G, S, D]."""
+    return states_rgsd.reshape(-1, *states_rgsd.shape[2:])
+
+
+def lend_room(states: Tensor, buffer: Tensor) -> Tensor:
+    """Tell attention that `states`, [R, G, S, D], begin a buffer [R, G, more than S, D].
+
+    What stands behind them must be finite. A product of a bfloat16 view copies it head by head,
+    which takes longer than to read the room as well.
+    """
+    states.room = buffer  # type: ignore[attr-defined]
+    return states
+
+
+def _one_query(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """[R, 1, H, D], without gradients."""
+    rows, heads, _, size = query.shape
+    groups, length = key.shape[1], key.shape[2]
+    keys_nsd, values_nsd = (_by_head(getattr(each, "room", each)) for each in (key, value))
+    queries_nmd = query.reshape(rows * groups, heads // groups, size) * scale
+    scores_nms = torch.bmm(queries_nmd, keys_nsd.transpose(1, 2)).float()
+    scores_nms[:, :, length:] = torch.finfo(torch.float32).min
+    if mask is not None:
+        scores_rhqs = scores_nms.view(rows, heads, 1, -1)[..., :length]
+        if mask.dtype == torch.bool:
+            scores_rhqs.masked_fill_(~mask, torch.finfo(torch.float32).min)
+        else:
+            scores_rhqs += mask
+    probs_nms = torch.softmax(scores_nms, dim=-1).to(values_nsd.dtype)
+    return torch.bmm(probs_nms, values_nsd).view(rows, 1, heads, -1)
 
 
 def _seen(

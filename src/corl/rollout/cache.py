@@ -12,6 +12,8 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
+from corl.policy.attention import lend_room
+
 _SMALLEST_BLOCK = 32
 """Tokens of spare room at the least, a quarter of the length above that."""
 
@@ -60,7 +62,9 @@ class BlockLayer(DynamicLayer):
 
     def _show(self, length: int) -> None:
         assert self._buffers is not None
-        self.keys, self.values = (buffer[:, :, :length] for buffer in self._buffers)
+        self.keys, self.values = (
+            lend_room(buffer[:, :, :length], buffer) for buffer in self._buffers
+        )
         self._view = self.keys
 
     def _room(self) -> int:
@@ -70,7 +74,7 @@ class BlockLayer(DynamicLayer):
 def _with_room(used: Tensor, room: int, repeats: int) -> Tensor:
     """A buffer of `room` tokens that starts with `used`, each row `repeats` times in a row."""
     rows, heads, length, size = used.shape
-    buffer = used.new_empty(rows * repeats, heads, room, size)
+    buffer = used.new_zeros(rows * repeats, heads, room, size)
     buffer.view(rows, repeats, heads, room, size)[:, :, :, :length] = used[:, None]
     return buffer
 
