@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 from typing import Any
+
+from versus.gate import peak_bytes, resident_bytes
 
 VOCABULARIES = (1_000, 150_000)
 SHAPES = {"5M": (256, 6), "100M": (576, 30)}
@@ -70,7 +71,7 @@ def one_update(shape: str, vocabulary: int) -> dict[str, int]:
         tie_word_embeddings=False,
     )
     _update(torch, width)  # whatever torch loads for its first update is loaded now
-    before = _resident()
+    before = resident_bytes()
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     use_our_attention(model)
     policy = Policy(model, None, torch.device("cpu"), torch.float32, frozenset(), 4096)
@@ -90,7 +91,7 @@ def one_update(shape: str, vocabulary: int) -> dict[str, int]:
             rewards_pk=torch.arange(COMPLETIONS).remainder(2).float()[None],
         )
     )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_bytes()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return {"parameters": parameters, "beyond": peak - before - 16 * parameters}
 
@@ -100,11 +101,6 @@ def _update(torch: Any, width: int) -> None:
     optimizer = torch.optim.AdamW(layer.parameters())
     layer(torch.ones(8, width)).sum().backward()
     optimizer.step()
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[1]) * resource.getpagesize()
 
 
 def _in_process(shape: str, vocabulary: int) -> dict[str, int]:

@@ -6,7 +6,8 @@
 Both sides stay loaded and take turns, step by step, on the same models, prompts, lengths, dtype,
 threads and replayed rewards; an agent has a process of its own on both. A step is over when the
 slower agent is. Medians, with the quartiles in brackets; the first step of each is dropped, but on
-the GPU, where one step each is minutes. Below a row stand Co-RL's shares of the machine's peaks.
+the GPU, where one step each is minutes. Below a row of fixed lengths stand
+Co-RL's shares of the machine's peaks.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def main() -> None:
         warm_up = 0 if options.gpu else options.warm_up
         measured = measure(work, repeats=repeats, warm_up=warm_up)
         print(_line(work, measured), flush=True)
-        print(_peaks(work, measured), flush=True)
+        if not (work.flat_share or work.is_ragged):
+            print(_peaks(work, measured), flush=True)
         results.append(_as_json(work, measured))
         if options.out:
             options.out.write_text(json.dumps(results, indent=1))

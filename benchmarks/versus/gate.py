@@ -47,8 +47,7 @@ class Gate:
         if self._device.type == "cuda":
             peak = torch.cuda.max_memory_reserved(self._device)
             return {"loaded_bytes": 0, "peak_bytes": peak}
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {"loaded_bytes": self._resident, "peak_bytes": peak}
+        return {"loaded_bytes": self._resident, "peak_bytes": peak_bytes()}
 
 
 class Stopwatch:
@@ -77,6 +76,13 @@ class Stopwatch:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return time.perf_counter()
+
+
+def peak_bytes() -> int:
+    """Largest resident memory of this process; `getrusage` would begin at its parent's."""
+    with open("/proc/self/status") as fields:
+        line = next(line for line in fields if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def resident_bytes() -> int:

@@ -36,7 +36,6 @@ def medium(folder: Path, *, dtype: str) -> list[Work]:
     work = Work(
         name=f"5M {dtype}",
         dtype=dtype,
-        tokens_per_microbatch=2048,
         models=_families(folder / "medium", width=256, layers=6),
         prompts_file=_chains(folder / "chains.jsonl", steps=5),
         prompts=8,

@@ -31,7 +31,8 @@ def calls(monkeypatch):
     noted = []
     sample = TransformersEngine.sample
 
-    def spy(self, prompt_ids, *, completions, sampling, noise, step):
+    def spy(self, prompt_ids, *, completions, sampling, noise, step, vision=None):
+        assert not any(vision or ())
         prompts = [self.policy.tokenizer.decode(ids) for ids in prompt_ids]
         noted.append(Call(prompts, completions, sampling, noise, step))
         return sample(

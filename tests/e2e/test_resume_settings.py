@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
+from safetensors.torch import load_file
 
 from corl.config import load_recipe
 from corl.errors import CheckpointError
@@ -121,3 +122,19 @@ def test_a_run_does_not_go_on_with_other_prompts(tmp_path):
     prompts.write_text("".join(lines[::-1]))
     with pytest.raises(CheckpointError, match="was changed"):
         resume(tmp_path / "run")
+
+
+def test_a_mixed_run_resumes_to_the_same_bytes_from_float32_weights(tmp_path):
+    run = tmp_path / "run"
+    mixed = ("agents.0.dtype=mixed", "agents.1.dtype=mixed")
+    train(run, *TINY, *mixed, "prompts.limit=64", "batch.prompts=8", "steps=3")
+    whole, records = final_weights(run), metrics(run)
+    cut_back(run)
+    assert resume(run).is_finished
+    assert final_weights(run) == whole
+    assert metrics(run) == records
+    weights = load_file(run / "agents" / "qwen3" / "final" / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
+    # Sampler and learner compute in the same bfloat16 copy.
+    learned = [record for record in records if "mismatch_mean" in record]
+    assert learned and all(abs(record["mismatch_mean"] - 1) < 0.02 for record in learned)
