@@ -113,6 +113,16 @@ def test_a_finished_run_is_neither_resumed_nor_overwritten(six_steps):
         train(six_steps)
 
 
+def test_a_finished_run_whose_launcher_died_gets_its_last_lines(six_steps, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(six_steps, run)
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(lines[:-3]) + lines[-3][:20])
+    with pytest.raises(CheckpointError, match="is finished"):
+        resume(run)
+    assert metrics(run) == metrics(six_steps)
+
+
 def test_a_failing_agent_ends_the_run_with_its_own_error(tmp_path):
     """A checkpoint that holds NaN: nothing it samples is finite, and its agent says so."""
     broken = tmp_path / "broken"

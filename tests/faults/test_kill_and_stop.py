@@ -74,7 +74,9 @@ def test_a_run_killed_at_a_random_moment_resumes_to_the_same_bytes(uninterrupted
     deadline = time.monotonic() + 20
     while agents_alive(run) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert "done: 40 steps" in finish(start("resume", run))
+    # On a fast machine they may have come to the end before that.
+    resumed = finish(start("resume", run))
+    assert "done: 40 steps" in resumed or "is finished: all 40 steps are done" in resumed
     assert final_weights(run) == final_weights(uninterrupted)
     assert metrics(run) == metrics(uninterrupted)
 

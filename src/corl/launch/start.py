@@ -72,6 +72,9 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
     recipe, facts = run.load()
     names = [agent.name for agent in recipe.agents]
     if all(run.final(name).exists() for name in names):
+        with run.locked():
+            # Its launcher may have died before it had written the last lines.
+            MetricsAssembler(run, names).collect()
         raise CheckpointError(f"{run.root} is finished: all {facts.steps} steps are done")
     with run.locked():
         done_step = max(cohort_steps(run, names), default=0)
