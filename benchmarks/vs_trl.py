@@ -1,13 +1,13 @@
 """What a step of two agents costs: Co-RL's cohort against two TRL trainers, on the same work.
 
-    python benchmarks/vs_trl.py --smollm2 checkpoints/smollm2 --repeats 7
+    python benchmarks/vs_trl.py --smollm2 checkpoints/smollm2 --repeats 5
     python benchmarks/vs_trl.py --gpu                       # one GPU, under 8 minutes
 
 Both sides stay loaded and take turns, step by step, on the same models, prompts, lengths, dtype,
 threads and replayed rewards; an agent has a process of its own on both. A step is over when the
 slower agent is. Medians, with the quartiles in brackets; the first step of each is dropped, but on
-the GPU, where one step each is minutes. Below a row of fixed lengths stand
-Co-RL's shares of the machine's peaks.
+the GPU, where one step each is minutes. Below a row of fixed lengths stand Co-RL's shares of the
+machine's peaks. TRL comes with corl[dev].
 """
 
 from __future__ import annotations

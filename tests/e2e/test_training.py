@@ -107,8 +107,10 @@ def test_a_run_without_any_checkpoint_resumes_from_its_start(six_steps, tmp_path
 
 
 def test_a_finished_run_is_neither_resumed_nor_overwritten(six_steps):
+    before = (six_steps / "metrics.jsonl").stat().st_mtime_ns
     with pytest.raises(CheckpointError, match="is finished"):
         resume(six_steps)
+    assert (six_steps / "metrics.jsonl").stat().st_mtime_ns == before
     with pytest.raises(CheckpointError, match="already holds a run"):
         train(six_steps)
 

@@ -88,17 +88,10 @@ def run_probe(
 def _check_asked(source: Asked, rows: Sequence[PromptRow]) -> None:
     """Read config, tokenizer and every prompt, but no weight."""
     from corl.policy.facts import check_model
-    from corl.policy.vision.measure import PromptMeasure
 
     subject = source.subject
     facts = check_model(subject.source, trust_remote_code=subject.trust_remote_code)
-    measure = PromptMeasure(
-        subject.source,
-        trust_remote_code=subject.trust_remote_code,
-        system_prompt=subject.system_prompt,
-        chat=subject.chat,
-        chat_template_kwargs=subject.chat_template_kwargs,
-    )
+    measure = subject.measure()
     for row in rows:
         length = measure.length(row)
         if length >= facts.context_length:

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# In float32 2**26 logits are 256 MB, enough for full speed on a GPU. A CPU is as fast with a
-# quarter of that, which a large vocabulary would otherwise add to every update's peak.
+# In float32 2**26 logits are 256 MB, enough for full speed on a GPU. On a CPU several such chunks
+# would be most of a small model's peak; an eighth costs the head up to 28 % (docs/performance.md).
 CHUNK_LOGITS = {"cuda": 2**26, "cpu": 2**23}
 
 

@@ -26,7 +26,7 @@ from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
 from corl.run.files import write_atomically
 from corl.run.health.monitor import HealthMonitor
-from corl.run.journal import Journal, MetricsAssembler
+from corl.run.journal import Journal, MetricsAssembler, read_records
 from corl.run.progress import Progress
 from corl.run.tracking import open_trackers
 
@@ -72,9 +72,10 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
     recipe, facts = run.load()
     names = [agent.name for agent in recipe.agents]
     if all(run.final(name).exists() for name in names):
-        with run.locked():
-            # Its launcher may have died before it had written the last lines.
-            MetricsAssembler(run, names).collect()
+        if len(read_records(run.metrics)) < facts.steps * len(names):
+            # Its launcher died before it had written the last lines.
+            with run.locked():
+                MetricsAssembler(run, names).collect()
         raise CheckpointError(f"{run.root} is finished: all {facts.steps} steps are done")
     with run.locked():
         done_step = max(cohort_steps(run, names), default=0)

@@ -2,9 +2,9 @@
 
 A batch becomes rows (`corl.policy.learn_batch`), rows become micro-batches by a
 token budget, those of one prompt together (`corl.policy.shared_prompts`), and their
-losses add up to the loss of the whole batch. The first
-update of a batch is on-policy, so its own log-probabilities, detached, are the
-old ones of every later update: no extra pass is needed.
+losses add up to the loss of the whole batch. The first update of a batch is
+on-policy, so its own log-probabilities, detached, are the old ones of every later
+update: no extra pass is needed.
 
 The model runs with dropout off, since a ratio of two passes has to be 1 before
 the first update. Where no row teaches, nothing is touched: no optimiser step
@@ -209,11 +209,8 @@ class Learner:
     def _loss(self, part: _MicroBatch, tally: _Tally) -> PolicyLoss:
         prompts = [row.prompt_ids for row in part.rows]
         completions = [row.token_ids for row in part.rows]
-        # Named only where there are images: a reference may be any function of three lists.
-        images: dict[str, Any] = {}
-        if any(row.vision is not None for row in part.rows):
-            images["vision"] = [row.vision for row in part.rows]
-        scores = self._score(prompts, completions, part.sizes, **images)
+        vision = [row.vision for row in part.rows]
+        scores = self._score(prompts, completions, part.sizes, vision)
         if part.old_logps_bt is None:
             part.old_logps_bt = scores.logps_bt.detach()
             self._look_at_engine(part, scores, tally)
@@ -221,7 +218,7 @@ class Learner:
             tally.num_entropy.append(scores.mask_bt.sum())
             if self._reference is not None:
                 with torch.no_grad():
-                    reference = self._reference(prompts, completions, part.sizes, **images)
+                    reference = self._reference(prompts, completions, part.sizes, vision)
                     part.ref_logps_bt = reference.logps_bt
         return policy_loss(
             scores.logps_bt,

@@ -1,6 +1,7 @@
 """Log-probabilities of completions under a causal language model.
 
-The transformer runs once over right-padded rows; only the positions that
+The transformer runs once over right-padded rows, or over a line of tokens where
+rows share prompts (`corl.policy.shared_prompts`); only the positions that
 predict a completion token reach the head, which is applied here in chunks.
 Whether head and logit transforms are read rightly is not assumed: at
 construction one short input goes through the model's own forward as well, and
@@ -154,14 +155,14 @@ class CompletionScorer:
         positions_bs = torch.arange(ids_bs.shape[1], device=self._device).expand_as(ids_bs)
         images = self._images(self._base, vision, prompt_ids, ids_bs.shape[1])
         hidden_bsh = self._hidden(ids_bs, positions_bs, images)
-        lengths_b = torch.tensor([len(tokens) for tokens in token_ids], device=self._device)
-        first_b = torch.tensor([len(prompt) - 1 for prompt in prompt_ids], device=self._device)
-        row_starts_b = torch.arange(len(rows), device=self._device) * ids_bs.shape[1]
-        offsets_t = torch.arange(int(lengths_b.max()), device=self._device)
-        positions_bt = (row_starts_b + first_b)[:, None] + offsets_t
-        return hidden_bsh.flatten(0, 1).index_select(
-            0, positions_bt[offsets_t < lengths_b[:, None]]
-        )
+        width = ids_bs.shape[1]
+        predictors = [
+            row * width + len(prompt) - 1 + offset
+            for row, (prompt, tokens) in enumerate(zip(prompt_ids, token_ids, strict=True))
+            for offset in range(len(tokens))
+        ]
+        where_n = torch.tensor(predictors, dtype=torch.long, device=self._device)
+        return hidden_bsh.flatten(0, 1).index_select(0, where_n)
 
     def _hidden_in_line(
         self,

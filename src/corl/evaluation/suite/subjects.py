@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corl.config import AgentConfig, Recipe
 from corl.errors import ModelError, PromptError
@@ -17,6 +17,9 @@ from corl.evaluation.completions import Asking
 from corl.evaluation.suite.answering import require_sight
 from corl.evaluation.suite.settings import Chat, EvalSettings
 from corl.run.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from corl.policy.vision.measure import PromptMeasure
 
 _EDGE_BYTES = 1 << 16
 
@@ -65,6 +68,18 @@ class Subject:
             chat=self.chat,
             chat_template_kwargs=self.chat_template_kwargs,
             max_rows=settings.batch_rows,
+        )
+
+    def measure(self) -> PromptMeasure:
+        """Counts the tokens of prompts as this model is asked them, before a weight is loaded."""
+        from corl.policy.vision.measure import PromptMeasure
+
+        return PromptMeasure(
+            self.source,
+            trust_remote_code=self.trust_remote_code,
+            system_prompt=self.system_prompt,
+            chat=self.chat,
+            chat_template_kwargs=self.chat_template_kwargs,
         )
 
 
@@ -141,16 +156,9 @@ def check_subject(subject: Subject, benchmarks: Sequence[tuple[Benchmark, Sequen
     room for a completion.
     """
     from corl.policy.facts import check_model
-    from corl.policy.vision.measure import PromptMeasure
 
     facts = check_model(subject.source, trust_remote_code=subject.trust_remote_code)
-    measure = PromptMeasure(
-        subject.source,
-        trust_remote_code=subject.trust_remote_code,
-        system_prompt=subject.system_prompt,
-        chat=subject.chat,
-        chat_template_kwargs=subject.chat_template_kwargs,
-    )
+    measure = subject.measure()
     is_chat = subject.asks_by_chat(measure.tokenizer)
     for benchmark, items in benchmarks:
         require_sight(benchmark, items, sees_images=facts.sees_images)

@@ -8,6 +8,9 @@ stand in the checkpoint and written back on saving, so that nothing is lost.
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +76,14 @@ def _without_video(location: str, config: Any, tokenizer: Any) -> Any:
     kind = getattr(transformers, names[0]) if names else PROCESSOR_MAPPING[type(config)]
     own = settings.get("processor_config.json", {})
     skipped = (*_PARTS, "processor_class", "auto_map")
-    return _still(kind)(
-        image_processor=AutoImageProcessor.from_pretrained(location),
-        tokenizer=tokenizer,
-        video_processor=VideoSettings(_video_settings(location, own)),
-        chat_template=tokenizer.chat_template,
-        **{key: value for key, value in own.items() if key not in skipped},
-    )
+    with _num2words_spared(kind):
+        return _still(kind)(
+            image_processor=AutoImageProcessor.from_pretrained(location),
+            tokenizer=tokenizer,
+            video_processor=VideoSettings(_video_settings(location, own)),
+            chat_template=tokenizer.chat_template,
+            **{key: value for key, value in own.items() if key not in skipped},
+        )
 
 
 def _still(kind: type[ProcessorMixin]) -> Any:
@@ -90,16 +94,22 @@ def _still(kind: type[ProcessorMixin]) -> Any:
             return VideoSettings
         return kind.check_argument_for_proper_class(self, name, part)
 
-    _spare_num2words(kind)
     # Under its own name, which is what saving writes down.
     return type(kind.__name__, (kind,), {"check_argument_for_proper_class": check})
 
 
-def _spare_num2words(kind: type[ProcessorMixin]) -> None:
-    """SmolVLM's processor wants num2words at hand even where no video is ever described."""
-    module = __import__(kind.__module__, fromlist=["num2words"])
-    if getattr(module, "num2words", str) is None:
-        module.num2words = str  # type: ignore[attr-defined]
+@contextmanager
+def _num2words_spared(kind: type[ProcessorMixin]) -> Iterator[None]:
+    """SmolVLM's processor is not made without num2words, though only videos are described by it."""
+    module: Any = sys.modules[kind.__module__]
+    if getattr(module, "num2words", str) is not None:
+        yield
+        return
+    module.num2words = str
+    try:
+        yield
+    finally:
+        module.num2words = None
 
 
 def _settings(location: str) -> dict[str, dict[str, Any]]:
