@@ -163,7 +163,7 @@ def test_only_the_completion_carries_loss():
     ids_bt, prompt_tokens = next(
         pretraining.token_batches(VARIANTS["gpt_neox"], tokenizer, excluded=())
     )
-    loss = pretraining.completion_loss(model, ids_bt, prompt_tokens)
+    loss = pretraining.completion_loss(model, (ids_bt, prompt_tokens))
     logps_btv = model(input_ids=ids_bt).logits.log_softmax(-1)
     targets = range(prompt_tokens, ids_bt.shape[1])
     picked = [logps_btv[b, t - 1, ids_bt[b, t]].item() for b in range(128) for t in targets]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from corl.quickstart.task import Problem, apply_step, draw_problem
+from corl.quickstart.task import NUM_STEPS, Problem, apply_step, draw_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,9 @@ class CorpusSpec:
     operator_weights: tuple[float, ...] = (1, 1, 1, 1)
     """Relative frequency of `+ - * m` in the problems."""
 
+    num_steps: int = NUM_STEPS
+    """Steps of a chain."""
+
 
 def taught_values(problem: Problem, spec: CorpusSpec, rng: random.Random) -> tuple[int, ...]:
     """The running values that the corpus shows for a problem, wrong steps included."""
@@ -93,6 +96,8 @@ def corpus(
     """An endless corpus of problems and their taught values; no prompt of `excluded` is in it."""
     rng = random.Random(seed)
     while True:
-        problem = draw_problem(rng, operator_weights=spec.operator_weights)
+        problem = draw_problem(
+            rng, operator_weights=spec.operator_weights, num_steps=spec.num_steps
+        )
         if problem.prompt not in excluded:
             yield problem, taught_values(problem, spec, rng)

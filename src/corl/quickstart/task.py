@@ -32,15 +32,20 @@ _COMMUTING = ("+-", "*", "m")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One chain: a start and `NUM_STEPS` pairs of operator and operand."""
+    """One chain: a start and pairs of operator and operand, `NUM_STEPS` of them in a text."""
 
     start: int
     steps: tuple[tuple[str, int], ...]
 
     @property
+    def chain(self) -> str:
+        """Its signs alone, such as `7+5-8*3m6+4`."""
+        return f"{self.start}{''.join(f'{op}{operand}' for op, operand in self.steps)}"
+
+    @property
     def prompt(self) -> str:
         """The text a model sees, such as `7+5-8*3m6+4=`."""
-        return f"{self.start}{''.join(f'{op}{operand}' for op, operand in self.steps)}="
+        return f"{self.chain}="
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -76,18 +81,21 @@ def completion_of(values: Sequence[int], *, separator: str) -> str:
 
 
 def draw_problem(
-    rng: random.Random, *, operator_weights: Sequence[float] = (1, 1, 1, 1)
+    rng: random.Random,
+    *,
+    operator_weights: Sequence[float] = (1, 1, 1, 1),
+    num_steps: int = NUM_STEPS,
 ) -> Problem:
     """One problem; `operator_weights` are relative, in the order of `OPERATORS`."""
-    operators = rng.choices(OPERATORS, weights=operator_weights, k=NUM_STEPS)
+    operators = rng.choices(OPERATORS, weights=operator_weights, k=num_steps)
     return Problem(rng.randint(1, 9), tuple((op, rng.randint(1, 9)) for op in operators))
 
 
-def distinct_problems(seed: int) -> Iterator[Problem]:
+def distinct_problems(seed: int, *, num_steps: int = NUM_STEPS) -> Iterator[Problem]:
     """An endless stream of problems, none twice."""
     rng, seen = random.Random(seed), set()
     while True:
-        problem = draw_problem(rng)
+        problem = draw_problem(rng, num_steps=num_steps)
         if problem.prompt not in seen:
             seen.add(problem.prompt)
             yield problem
@@ -103,7 +111,7 @@ def reordered(problem: Problem, rng: random.Random) -> Problem:
     start, steps = problem.start, list(problem.steps)
     if steps[0][0] in "+*m":
         start, steps[0] = steps[0][1], (steps[0][0], start)
-    for left in range(NUM_STEPS - 2):
+    for left in range(len(steps) - 2):
         pair = steps[left][0] + steps[left + 1][0]
         if any(set(pair) <= set(kind) for kind in _COMMUTING) and rng.random() < 0.5:
             steps[left], steps[left + 1] = steps[left + 1], steps[left]
