@@ -20,7 +20,7 @@ from pathlib import Path
 
 from corl.evaluation.accuracy import grade, label_keys
 from corl.evaluation.completions import Asking
-from corl.quickstart.study import held_out_rows
+from corl.quickstart.demonstration import held_out_rows
 from corl.run.directory import RunDirectory
 from corl.run.journal import read_records
 from corl.study.files import alarms_of

@@ -30,7 +30,7 @@ from corl.diversity.counts import Probed, probe_of
 from corl.evaluation.accuracy import label_keys
 from corl.evaluation.completions import Asking, complete
 from corl.evaluation.intervals import seed_interval
-from corl.quickstart.study import held_out_rows
+from corl.quickstart.demonstration import held_out_rows
 from corl.show import print_table
 
 METHODS = ("peer", "self_vote")

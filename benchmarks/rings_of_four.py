@@ -28,9 +28,9 @@ from corl.evaluation.accuracy import grade, label_keys
 from corl.evaluation.completions import Asking
 from corl.evaluation.intervals import seed_interval
 from corl.launch import resume_run, start_run
+from corl.quickstart.demonstration import held_out_rows
 from corl.quickstart.pretrain import shipped_model
 from corl.quickstart.settings import PACKAGE
-from corl.quickstart.study import held_out_rows
 from corl.run.directory import RunDirectory
 from corl.run.files import write_atomically
 from corl.show import live_progress, print_table

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from corl import __version__
 from corl.config import load_recipe
-from corl.errors import CorlError
+from corl.errors import CorlError, RecipeError
 from corl.many_values import ManyValues
 
 app = typer.Typer(
@@ -135,6 +135,12 @@ def quickstart(
         bool,
         typer.Option("--all", help="The study with every setting and variant: an hour or more."),
     ] = False,
+    vision: Annotated[
+        bool,
+        typer.Option(
+            "--vision", help="The pair that reads pictures, by Co-RL and by its own votes."
+        ),
+    ] = False,
     steps: Annotated[
         int | None, typer.Option(help="Steps of every run, in place of the recipe's.", min=1)
     ] = None,
@@ -142,13 +148,24 @@ def quickstart(
     """Run the embedded demonstration: two small models that teach each other.
 
     Examples: **corl quickstart --seeds 0 1 2 --out quickstart**;
+    **corl quickstart --vision --out quickstart_vision**;
     **corl quickstart --study --out runs/quickstart_study**
     """
-    from corl.quickstart.study import run_quickstart, run_quickstart_study
+    from corl.quickstart.demonstration import TEXT, VISION, run_quickstart
+    from corl.quickstart.study import run_quickstart_study
     from corl.show import show_study
 
+    if vision and (study or all_cells):
+        raise RecipeError("corl quickstart: --vision has no study; leave --study and --all out")
     if not (study or all_cells):
-        run_quickstart(seeds, out, console=console, pretrain=pretrain, steps=steps)
+        run_quickstart(
+            seeds,
+            out,
+            console=console,
+            demonstration=VISION if vision else TEXT,
+            pretrain=pretrain,
+            steps=steps,
+        )
         return
     outcome = run_quickstart_study(
         seeds, out, console=console, pretrain=pretrain, is_all=all_cells, steps=steps

@@ -82,8 +82,8 @@ def test_evaluation_draws_a_noise_of_its_own_from_its_seed(scripted):
 def test_a_data_set_asked_in_parts_gets_the_same_completions():
     from corl.evaluation.completions import Asking, complete
     from corl.policy import load_policy
+    from corl.quickstart.demonstration import held_out_rows
     from corl.quickstart.settings import PACKAGE
-    from corl.quickstart.study import held_out_rows
 
     policy = load_policy(PACKAGE / "models" / "qwen3", dtype="float32", device="cpu")
     rows, asking = held_out_rows()[:6], Asking(max_tokens=20)

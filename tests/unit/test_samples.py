@@ -58,12 +58,14 @@ def test_an_option_takes_every_value_up_to_the_next(typed, read):
 
 
 def test_the_command_hands_all_values_on(monkeypatch):
-    import corl.quickstart.study
+    import corl.quickstart.demonstration
     from corl.cli import app
 
     seen = []
     monkeypatch.setattr(
-        corl.quickstart.study, "run_quickstart", lambda seeds, out, **rest: seen.append(seeds)
+        corl.quickstart.demonstration,
+        "run_quickstart",
+        lambda seeds, out, **rest: seen.append(seeds),
     )
     app(["quickstart", "--seeds", "3", "4", "--out", "x"], standalone_mode=False)
     app(["quickstart"], standalone_mode=False)

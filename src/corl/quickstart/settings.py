@@ -71,6 +71,8 @@ _MORE_CELLS = (
 
 ModelSource = Callable[[str], str]
 """From a model's name to what a recipe calls it."""
+Pretrain = Callable[..., Path]
+"""Called as (name, directory, progress=...): makes one model."""
 
 
 def quickstart_study(
@@ -121,12 +123,14 @@ def models_to_make(study: StudyConfig, models: Path) -> list[str]:
 
 
 def make_models(
-    names: Sequence[str], models: Path, *, progress: Callable[[str, int, int, float], None]
+    names: Sequence[str],
+    models: Path,
+    *,
+    pretrain: Pretrain,
+    progress: Callable[[str, int, int, float], None],
 ) -> None:
     """Pretrain models by name; one that was stopped half-way is not taken for whole."""
     from transformers.utils import logging as transformers_logging
-
-    from corl.quickstart.pretrain import pretrain
 
     transformers_logging.disable_progress_bar()
     for name in names:
@@ -135,6 +139,20 @@ def make_models(
         pretrain(name, partial, progress=progress)
         shutil.rmtree(models / name, ignore_errors=True)
         partial.rename(models / name)
+
+
+def pretrain_text(name: str, directory: Path, *, progress: Any) -> Path:
+    """`corl.quickstart.pretrain.pretrain`, loaded only when it is called."""
+    from corl.quickstart.pretrain import pretrain
+
+    return pretrain(name, directory, progress=progress)
+
+
+def pretrain_vision(name: str, directory: Path, *, progress: Any) -> Path:
+    """`corl.quickstart.vision.pretrain.pretrain`, loaded only when it is called."""
+    from corl.quickstart.vision.pretrain import pretrain
+
+    return pretrain(name, directory, progress=progress)
 
 
 def _settings_of(tree: dict[str, Any]) -> Iterator[str]:
