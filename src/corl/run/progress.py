@@ -39,9 +39,8 @@ class Progress:
         self._console = console
         self._names = [agent.name for agent in recipe.agents]
         self._steps = steps
-        self._first_step = done_step
+        self._paced_from: tuple[int, float] | None = None
         self._latest: dict[str, dict[str, Any]] = {}
-        self._started = time.monotonic()
         self._last_line = 0.0
         self._bar = Bar(
             TextColumn("[bold]{task.description}"),
@@ -88,7 +87,7 @@ class Progress:
         if step < self._steps and now - self._last_line < _SECONDS_BETWEEN_LINES:
             return
         self._last_line = now
-        pace = (now - self._started) / max(step - self._first_step, 1)
+        pace = self._seconds_a_step(step, now)
         agents = "; ".join(
             f"{name} reward {_shown(self._latest[name].get('reward_mean'))} "
             f"agreement {_shown(self._latest[name].get('peer_agreement'))}"
@@ -100,6 +99,15 @@ class Progress:
             highlight=False,
             soft_wrap=True,
         )
+
+    def _seconds_a_step(self, step: int, now: float) -> float:
+        """From the first step that was seen on: what came before it is loading."""
+        if self._paced_from is None:
+            self._paced_from = step, now
+            spent = self._latest[self._names[-1]].get("time", {})
+            return sum(spent.get(phase, 0.0) for phase in ("sample", "read", "wait", "learn"))
+        first, started = self._paced_from
+        return (now - started) / max(step - first, 1)
 
     def _render(self) -> Group:
         table = Table(box=None, pad_edge=False)
