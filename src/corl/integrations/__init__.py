@@ -1,0 +1,1 @@
+"""Co-RL inside other trainers' scripts."""
