@@ -1,8 +1,8 @@
 """Supervised pretraining of the vision-language models, from random weights to checkpoints.
 
-Two tasks share every batch. *Reading* states the signs of a picture and teaches the tower what a
-sign is within a hundred steps; *solving* states the values, some of them wrong on purpose. By
-solving alone a model of this size sees nothing for a thousand steps: docs/quickstart.md.
+Two tasks share every batch. *Reading* states the signs of a picture, and shows what is seen apart
+from what is reckoned; *solving* states the values, some of them wrong on purpose. What decides how
+fast either is learned are the first weights: docs/quickstart.md.
 
 Shapes: B rows, T tokens.
 """
