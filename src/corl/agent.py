@@ -8,7 +8,7 @@ that `update` writes to the agent's journal.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -19,8 +19,9 @@ from corl.data.prompts import PromptRow, PromptSet
 from corl.data.reading import read_label
 from corl.exchange import Ballot, rows_digest
 from corl.policy import Policy
+from corl.policy.adapters import on_base
 from corl.policy.learner import LearnBatch, Learner
-from corl.policy.scoring import CompletionScorer
+from corl.policy.scoring import CompletionScorer, Scores
 from corl.policy.teacher import follow
 from corl.rollout.noise import stream_seed
 from corl.rollout.rollout import Rollout
@@ -67,7 +68,8 @@ class Agent:
         threads: int,
         journal: Journal,
     ) -> None:
-        """reference: what the KL term holds the policy to, where the recipe has one. teacher:
+        """reference: what the KL term holds the policy to, where the recipe has one; a policy with
+        adapters is held to its own base without them. teacher:
         the average of the policy that votes as well, where the method has one."""
         self.name = config.name
         self.policy = policy
@@ -98,9 +100,7 @@ class Agent:
             total_steps=total_steps,
             temperature=sampling.temperature,
             max_tokens=sampling.max_tokens,
-            reference=None
-            if reference is None
-            else CompletionScorer(reference, temperature=sampling.temperature),
+            reference=_reference_scorer(policy, reference, temperature=sampling.temperature),
             seed=stream_seed(recipe.seed, config.name),
         )
 
@@ -206,3 +206,13 @@ class Agent:
                 votes=sampled.votes,
                 rewards=rewards,
             )
+
+
+def _reference_scorer(
+    policy: Policy, reference: Policy | None, *, temperature: float
+) -> Callable[..., Scores] | None:
+    if reference is not None:
+        return CompletionScorer(reference, temperature=temperature)
+    if policy.base is not None:
+        return on_base(policy.model, CompletionScorer(policy, temperature=temperature))
+    return None

@@ -70,7 +70,7 @@ def test_broken_input_is_one_line(corl, tmp_path, monkeypatch, case, says):
         "too large": ["steps=1"],
     }[case]
     if case == "too large":
-        monkeypatch.setattr("corl.launch.preflight.available_bytes", lambda device: 2**20)
+        monkeypatch.setattr("corl.launch.memory_check.available_bytes", lambda device: 2**20)
     if case == "unwritable":
         (tmp_path / "file").write_text("")
         out = tmp_path / "file" / "run"

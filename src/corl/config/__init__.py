@@ -8,8 +8,10 @@ method is checked by `corl.launch.preflight`. No torch: `corl --help` and
 """
 
 from corl.config.loading import load_recipe, parse_recipe, resolve_source
+from corl.config.lora import LoraConfig
 from corl.config.presets import load_preset, preset_names
 from corl.config.recipe import Recipe
+from corl.config.section import Section
 from corl.config.sections import (
     AgentConfig,
     BatchConfig,
@@ -22,7 +24,6 @@ from corl.config.sections import (
     RolloutConfig,
     SamplingConfig,
     SamplingOverride,
-    Section,
     SupervisionConfig,
     TrackingConfig,
     VoteConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "EvaluationConfig",
     "ExchangeConfig",
     "GrpoConfig",
+    "LoraConfig",
     "OptimizerConfig",
     "PromptsConfig",
     "Recipe",

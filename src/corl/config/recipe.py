@@ -11,6 +11,7 @@ from typing import Literal, Self
 import yaml
 from pydantic import Field, PositiveInt, model_validator
 
+from corl.config.section import Section
 from corl.config.sections import (
     AgentConfig,
     BatchConfig,
@@ -22,7 +23,6 @@ from corl.config.sections import (
     PromptsConfig,
     RolloutConfig,
     SamplingConfig,
-    Section,
     SupervisionConfig,
     TrackingConfig,
     VoteConfig,
@@ -102,6 +102,13 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _weights_fit_the_optimiser(self) -> Self:
         for agent in self.agents:
+            if agent.lora is not None:
+                if self.optimizer.kind == "adamw_bf16" or agent.dtype == "bfloat16":
+                    raise ValueError(
+                        f"agent {agent.name!r} trains adapters, which are float32 weights of few "
+                        "bytes: use optimizer.kind adamw, and dtype mixed for a bfloat16 base"
+                    )
+                continue
             if (self.optimizer.kind == "adamw_bf16") != (agent.dtype == "bfloat16"):
                 raise ValueError(
                     f"agent {agent.name!r} has dtype {agent.dtype} under optimizer.kind "

@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from corl.config.lora import LoraConfig
+from corl.config.section import Section
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class Section(BaseModel):
-    """A part of a recipe: frozen, and closed to keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class PromptsConfig(Section):
@@ -105,6 +102,8 @@ class AgentConfig(Section):
     """GPUs the agent may use where GPUs exist."""
     threads: PositiveInt | None = None
     """CPU threads; left out: cores // agents."""
+    lora: LoraConfig | None = None
+    """Train low-rank adapters in place of the model's own weights (docs/lora.md)."""
     train_vision: bool = False
     """Also train a vision-language model's image tower and projector; else they stay frozen."""
     trust_remote_code: bool = False

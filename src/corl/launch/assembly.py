@@ -16,6 +16,7 @@ from corl.exchange import Exchange
 from corl.launch.evaluating import ScheduledEvaluation
 from corl.policy import Policy, load_policy
 from corl.policy.teacher import teacher_dtype
+from corl.rollout.noise import stream_seed
 from corl.run.checkpoint import (
     load_training_state,
     prune,
@@ -47,13 +48,16 @@ def build_agent(
         dtype=config.dtype,
         gradient_checkpointing=recipe.optimizer.gradient_checkpointing,
         train_vision=config.train_vision,
+        lora=config.lora,
+        base=config.model,
+        adapter_seed=stream_seed(recipe.seed, f"{name}/adapter"),
     )
     teacher: Policy | None = None
     if load_supervision(recipe.supervision).needs_teacher:
         saved = teacher_of(run, name, done_step) if done_step else config.model
         teacher = load(saved, dtype=teacher_dtype(config.dtype))
     reference: Policy | None = None
-    if recipe.grpo.kl > 0:
+    if recipe.grpo.kl > 0 and policy.base is None:
         reference = teacher or _frozen_start(config.model, policy, load)
     agent = Agent(
         config,
@@ -122,7 +126,9 @@ def run_agents(
     )
     if last == facts.steps:
         for agent in agents:
-            save_final(run, agent.name, agent.policy)
+            lora = recipe.agent(agent.name).lora
+            is_merged = lora is not None and lora.save == "merged"
+            save_final(run, agent.name, agent.policy, merged=is_merged)
     elif last > done_step:
         _checkpoint(agents, last, recipe=recipe, run=run)
     return last

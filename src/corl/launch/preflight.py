@@ -16,7 +16,9 @@ from corl.data.order import num_steps
 from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.errors import PromptError, RecipeError
+from corl.launch.adapter_check import check_adapter
 from corl.launch.evaluating import check_work, overlap_notes
+from corl.launch.memory_check import check_memory
 from corl.launch.placement import (
     available_cores,
     devices_per_agent,
@@ -25,7 +27,7 @@ from corl.launch.placement import (
 )
 from corl.launch.sight import check_sight
 from corl.policy import ModelFacts, check_model
-from corl.policy.memory import MemoryNeed, available_bytes, memory_need
+from corl.policy.memory import MemoryNeed, memory_need
 from corl.policy.vision.measure import PromptMeasure
 from corl.run.tracking import missing_trackers
 from corl.supervision import Supervision, load_supervision
@@ -94,7 +96,7 @@ def preflight(recipe: Recipe) -> Preflight:
         _check_agent(agent, recipe, models, prompts, devices, supervision, sizes)
         for agent in recipe.agents
     )
-    _check_memory(checks)
+    check_memory({check.name: (check.device, check.memory) for check in checks})
     num_rows = len(checks[0].prompts.rows)
     return Preflight(
         agents=checks,
@@ -171,6 +173,7 @@ def _check_agent(
     sizes: ImageSizes,
 ) -> AgentCheck:
     model, rows = models[agent.name], prompts[agent.name]
+    adapter_parameters = check_adapter(agent, supervision)
     longest = _longest_prompt(agent, rows, model, sizes)
     sampling = recipe.sampling_of(agent)
     length = min(longest + sampling.max_tokens, model.context_length)
@@ -187,6 +190,8 @@ def _check_agent(
             optimizer=recipe.optimizer,
             keeps_reference=recipe.grpo.kl > 0,
             keeps_teacher=supervision.needs_teacher,
+            lora=agent.lora,
+            adapter_parameters=adapter_parameters,
             completions=_completions_of_a_step(recipe, supervision),
             max_rows=recipe.rollout.max_rows,
             sequence_length=length,
@@ -238,29 +243,6 @@ def _prompt_length(
             f"{model.context_length}: drop or shorten it"
         )
     return length
-
-
-def _check_memory(checks: tuple[AgentCheck, ...]) -> None:
-    for device in sorted({check.device for check in checks}):
-        here = [check for check in checks if check.device == device]
-        need = sum(check.memory.total for check in here)
-        have = available_bytes(device)
-        if have is not None and need > have:
-            names = " and ".join(check.name for check in here)
-            raise RecipeError(
-                f"{names} need about {need / 2**30:.1f} GiB on {device}, where {have / 2**30:.1f} "
-                f"GiB are free: {_cheaper(here)}"
-            )
-
-
-def _cheaper(checks: list[AgentCheck]) -> str:
-    saved = sum(check.memory.saved_by_bf16 for check in checks)
-    if saved:
-        return (
-            f"optimizer.kind: adamw_bf16 with dtype: bfloat16 saves about {saved / 2**30:.1f} GiB; "
-            "fewer optimizer.tokens_per_microbatch or rollout.max_rows save activations and cache"
-        )
-    return "lower optimizer.tokens_per_microbatch and rollout.max_rows, or take smaller models"
 
 
 def _warnings(

@@ -21,6 +21,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from corl.errors import ModelError
+from corl.policy.adapters import base_of, is_adapter
 
 UNLIMITED_CONTEXT = 1 << 30
 """Tokens of context where neither config nor tokenizer states a limit (ALiBi, recurrent models)."""
@@ -88,7 +89,12 @@ def check_model(source: str | Path, *, trust_remote_code: bool = False) -> Model
 
 
 def locate(source: str | Path) -> str:
-    """Return the directory or hub id to load from, or raise ModelError if neither is there."""
+    """Return the directory or hub id to load from, or raise ModelError if neither is there.
+
+    An adapter's directory leads to its base.
+    """
+    if is_adapter(source):
+        return locate(base_of(source))
     name = str(source)
     directory = Path(name).expanduser()
     if directory.is_dir():

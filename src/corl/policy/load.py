@@ -10,6 +10,7 @@ errors here (transformers only warns and trains on random numbers).
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
@@ -18,7 +19,9 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
+from corl.config import LoraConfig
 from corl.errors import ModelError
+from corl.policy.adapters import add_adapter, is_adapter, load_adapter, save_adapter, write_merged
 from corl.policy.attention import use_our_attention
 from corl.policy.computing import ComputeModel
 from corl.policy.facts import (
@@ -29,6 +32,7 @@ from corl.policy.facts import (
     locate,
     sees_images,
 )
+from corl.policy.quantization import quantized, quantized_layers
 from corl.policy.stop_tokens import stop_ids
 from corl.policy.vision.towers import freeze_vision
 
@@ -51,6 +55,8 @@ class Policy:
     """Longest prompt plus completion, tokens."""
     processor: Any = None
     """What reads a vision-language model's images, around `tokenizer`; None for text models."""
+    base: str | None = None
+    """The model that adapters are trained on; None where its own weights are."""
 
     @cached_property
     def computing(self) -> ComputeModel:
@@ -71,18 +77,29 @@ def load_policy(
     trust_remote_code: bool = False,
     gradient_checkpointing: bool = False,
     train_vision: bool = False,
+    lora: LoraConfig | None = None,
+    base: str | Path | None = None,
+    adapter_seed: int = 0,
 ) -> Policy:
     """Load a language model, with or without images, for training.
 
-    source: directory or hub id; safetensors only.
+    source: directory or hub id; safetensors only. An adapter's directory loads its base, and the
+    adapter onto it; `base` is where that base lies now, in place of where the adapter says.
     dtype: "mixed" is fp32 weights, multiplied in bf16; "auto" is that on a GPU and fp32 elsewhere;
     "float32" and "bfloat16" set both. device: "auto" is the first GPU, else the CPU. train_vision:
     also train a vision-language model's tower and projector, which are frozen otherwise.
+    lora: freeze the model and train fresh adapters, drawn from `adapter_seed`.
     Raises ModelError with the checkpoint's name for anything that would not train it faithfully.
     """
     logging.disable_progress_bar()  # the commands' own progress tells more
     target = _pick_device(device)
     weight_dtype, compute_dtype = _pick_dtypes(dtype, target)
+    adapter = source if is_adapter(source) else None
+    if adapter is not None:
+        source = base or source
+    has_adapters = adapter is not None or lora is not None
+    if has_adapters:
+        weight_dtype = compute_dtype  # a frozen base needs no master
     location = locate(source)
     config = load_config(location, source, trust_remote_code=trust_remote_code)
     tokenizer = load_tokenizer(location, source, trust_remote_code=trust_remote_code)
@@ -94,7 +111,8 @@ def load_policy(
             location, source, config, tokenizer, trust_remote_code=trust_remote_code
         )
         tokenizer = processor.tokenizer
-    model = _load_weights(location, source, config, weight_dtype, trust_remote_code)
+    quantize = "none" if lora is None else lora.quantize
+    model = _load_weights(location, source, config, weight_dtype, trust_remote_code, quantize)
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
         raise ModelError(
             f"model {str(source)!r}: its tokenizer has {len(tokenizer)} tokens, its embedding only "
@@ -102,7 +120,13 @@ def load_policy(
         )
     if processor is not None and not train_vision:
         freeze_vision(model)
-    model.to(target)
+    whole = str(Path(location).resolve()) if Path(location).is_dir() else location
+    if adapter is not None:
+        load_adapter(model, adapter, base=whole)
+    elif lora is not None:
+        add_adapter(model, lora, base=whole, with_vision=train_vision, seed=adapter_seed)
+    if quantize == "none":  # quantised weights are put where they belong as they are loaded
+        model.to(target)
     use_our_attention(model)
     if gradient_checkpointing:
         _enable_checkpointing(model)
@@ -114,6 +138,7 @@ def load_policy(
         stop_ids=stop_ids(tokenizer, getattr(model, "generation_config", None)),
         context_length=context_length(model.config, tokenizer),
         processor=processor,
+        base=whole if has_adapters else None,
     )
     set_learning_mode(model)
     return policy
@@ -138,9 +163,12 @@ def set_learning_mode(model: Any) -> None:
 
     transformers checkpoints a layer only while that layer's own `training` flag is set, so the
     flag is raised on such layers alone; their children, which hold every dropout, stay in
-    evaluation mode.
+    evaluation mode. So it is on quantised layers: bitsandbytes repacks their weights for inference
+    otherwise, in an arithmetic of its own that has no gradient.
     """
     model.eval()
+    for layer in quantized_layers(model):
+        layer.training = True
     for module in model.modules():
         if isinstance(module, GradientCheckpointingLayer) and module.gradient_checkpointing:
             module.training = True
@@ -149,21 +177,45 @@ def set_learning_mode(model: Any) -> None:
 def save_policy(policy: Policy, directory: str | Path) -> None:
     """Write weights, config, generation config, tokenizer and processor as save_pretrained does.
 
-    Weights are written in the master dtype. Equal weights give equal bytes. The caller makes the
-    write atomic.
+    Of a policy with adapters, these alone. Weights are written in the master dtype. Equal weights
+    give equal bytes. The caller makes the write atomic.
     """
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
+    if policy.base is not None:
+        save_adapter(policy.model, target)
+        _save_readers(policy, target)
+        return
     generation = getattr(policy.model, "generation_config", None)
     # Older checkpoints carry a temperature beside do_sample: false, which the writer refuses.
     if generation is not None and not generation.do_sample and _is_inconsistent(generation):
         generation.do_sample = True
     policy.model.save_pretrained(target)
+    _save_readers(policy, target)
+
+
+def save_merged(policy: Policy, directory: str | Path) -> None:
+    """Write an ordinary checkpoint with the adapters folded in, in the base's compute dtype.
+
+    The base is read again, on the CPU, so that what is in memory stays as it is.
+    """
+    target = Path(directory)
+    if policy.base is None:
+        raise ModelError("only a policy with adapters can be merged")
+    with TemporaryDirectory() as held:
+        save_adapter(policy.model, held)
+        config = load_config(policy.base, policy.base, trust_remote_code=False)
+        plain = _load_weights(policy.base, policy.base, config, policy.compute_dtype, False, "none")
+        write_merged(plain, adapter=held, directory=target)
+    _save_readers(policy, target)
+
+
+def _save_readers(policy: Policy, target: Path) -> None:
     policy.tokenizer.save_pretrained(target)
     if policy.processor is not None:
         policy.processor.save_pretrained(target)
-    # Weights are written through a private temporary file; they are as readable as the config.
-    mode = (target / "config.json").stat().st_mode
+    # Weights are written through a private temporary file; they are as readable as the rest.
+    mode = (target / "tokenizer_config.json").stat().st_mode
     for weights in target.glob("*.safetensors"):
         weights.chmod(mode)
 
@@ -212,6 +264,7 @@ def _load_weights(
     config: Any,
     dtype: torch.dtype,
     trust_remote_code: bool,
+    quantize: str,
 ) -> Any:
     auto = AutoModelForImageTextToText if sees_images(config) else AutoModelForCausalLM
     try:
@@ -222,6 +275,7 @@ def _load_weights(
             use_safetensors=True,
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
+            **quantized(quantize, dtype),
         )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         if _has_only_pickles(location):
@@ -233,6 +287,15 @@ def _load_weights(
         ) from error
     _require_complete(info, source)
     return model
+
+
+def bare_model(source: str | Path, *, trust_remote_code: bool) -> Any:
+    """The model's modules on the meta device, from its config alone: shapes without weights."""
+    location = locate(source)
+    config = load_config(location, source, trust_remote_code=trust_remote_code)
+    auto = AutoModelForImageTextToText if sees_images(config) else AutoModelForCausalLM
+    with torch.device("meta"):
+        return auto.from_config(config, trust_remote_code=trust_remote_code)
 
 
 def _require_complete(info: dict[str, Any], source: str | Path) -> None:

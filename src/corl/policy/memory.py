@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corl.config import OptimizerConfig
+from corl.config import LoraConfig, OptimizerConfig
 from corl.grpo.logprobs import chunk_logits
 from corl.policy.facts import ModelFacts
+from corl.policy.quantization import BYTES
 
 _KEPT_PER_HIDDEN_UNIT = 16
 _CHUNKS_OF_LOGITS = 3
@@ -22,6 +23,8 @@ class MemoryNeed:
     """Bytes by use, beside the parameter count they follow from."""
 
     num_parameters: int
+    adapter_parameters: int
+    """Numbers in the adapters, the only ones that learn where there are any."""
     weights: int
     gradients: int
     optimizer: int
@@ -44,8 +47,17 @@ class MemoryNeed:
     @property
     def saved_by_bf16(self) -> int:
         """What bf16 weights, gradients and moments would save; 0 where they are bf16 already."""
+        if self.adapter_parameters:
+            return 0
         held = self.weights + self.gradients + self.optimizer
         return max(0, held + self.compute_copy - 8 * self.num_parameters)
+
+    @property
+    def saved_by_lora(self) -> int:
+        """What adapters would save, which are next to nothing: gradients, moments and copies."""
+        if self.adapter_parameters:
+            return 0
+        return self.gradients + self.optimizer + self.compute_copy + self.reference
 
 
 def memory_need(
@@ -56,13 +68,16 @@ def memory_need(
     optimizer: OptimizerConfig,
     keeps_reference: bool,
     keeps_teacher: bool = False,
+    lora: LoraConfig | None = None,
+    adapter_parameters: int = 0,
     completions: int,
     max_rows: int,
     sequence_length: int,
 ) -> MemoryNeed:
     """Bytes that one agent needs on its device.
 
-    keeps_reference: for the KL term; a teacher stands in for it.
+    keeps_reference: for the KL term; a teacher stands in for it, and so does the frozen base that
+    adapters are trained on. adapter_parameters: numbers in those of `lora`.
     completions: of one step, of which `max_rows` are decoded at once;
     sequence_length: prompt plus completion, tokens.
     """
@@ -72,16 +87,24 @@ def memory_need(
     moment_bytes = 2 if optimizer.kind == "adamw_bf16" else weight_bytes
     count = model.num_parameters
     is_mixed = compute_bytes < weight_bytes
+    trained = count
+    weights = count * weight_bytes
+    if lora is not None:  # a base kept once as it is multiplied, and float32 adapters
+        is_mixed, weight_bytes, trained = False, 4, adapter_parameters
+        base_bytes = BYTES.get(lora.quantize, compute_bytes)
+        weights = round(count * base_bytes) + adapter_parameters * 4
+        moment_bytes, keeps_reference = 4, False
     kept = 1 if optimizer.gradient_checkpointing else _KEPT_PER_HIDDEN_UNIT
     tokens = max(
         min(optimizer.tokens_per_microbatch, completions * sequence_length), sequence_length
     )
     return MemoryNeed(
         num_parameters=count,
-        weights=count * weight_bytes,
+        adapter_parameters=adapter_parameters,
+        weights=weights,
         # The bf16 copy's gradients live until they are added to the master's.
-        gradients=count * (weight_bytes + 2 * is_mixed),
-        optimizer=2 * count * moment_bytes,
+        gradients=trained * (weight_bytes + 2 * is_mixed),
+        optimizer=2 * trained * moment_bytes,
         compute_copy=count * 2 if is_mixed else 0,
         reference=count * compute_bytes if keeps_reference and not keeps_teacher else 0,
         teacher=count * _teacher_bytes(agent_dtype, device) if keeps_teacher else 0,
@@ -96,10 +119,6 @@ def memory_need(
         * 4
         * min(tokens * model.vocab_size, chunk_logits(device.partition(":")[0])),
     )
-
-
-def _logits_at_a_time(device: str) -> int:
-    return chunk_logits(device.partition(":")[0])
 
 
 def _teacher_bytes(agent_dtype: str, device: str) -> int:

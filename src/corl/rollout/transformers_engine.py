@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from corl.errors import ModelError, PromptError
 from corl.policy.load import Policy
+from corl.policy.quantization import quantized_layers
 from corl.policy.vision.inputs import VisionInputs, VisionInterface, any_vision
 from corl.policy.vision.placeholders import placeholder_ids
 from corl.rollout.cache import cache_argument
@@ -219,8 +220,9 @@ def _row_means(values_nt: Tensor, counted_nt: Tensor) -> list[float]:
 
 @contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Switch every module to evaluation, and back to what it was."""
-    training = [module for module in model.modules() if module.training]
+    """Switch layers that recompute in the backward pass to evaluation, and back."""
+    quantized = set(quantized_layers(model))  # these compute otherwise there than the learner
+    training = [module for module in model.modules() if module.training and module not in quantized]
     for module in training:
         module.training = False
     try:

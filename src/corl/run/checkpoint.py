@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from corl.errors import CheckpointError
-from corl.policy import Policy, save_policy
+from corl.policy import Policy, save_merged, save_policy
 from corl.run.directory import RunDirectory
 from corl.run.files import publish_directory
 
@@ -47,11 +47,14 @@ def save_checkpoint(
     publish_directory(partial, final)
 
 
-def save_final(run: RunDirectory, name: str, policy: Policy) -> None:
-    """Save the trained model as an ordinary Hugging Face directory."""
+def save_final(run: RunDirectory, name: str, policy: Policy, *, merged: bool = False) -> None:
+    """Save the trained model as an ordinary Hugging Face directory, or its adapters as peft's.
+
+    merged: fold the adapters in.
+    """
     final = run.final(name)
     partial = _fresh(final)
-    save_policy(policy, partial)
+    (save_merged if merged else save_policy)(policy, partial)
     publish_directory(partial, final)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from corl.config.sections import Section
+from corl.config.section import Section
 
 Names = str | tuple[str, ...]
 """A field's name, or several of which the first that a row has counts."""
