@@ -11,6 +11,7 @@ from typing import Literal, Self
 import yaml
 from pydantic import Field, PositiveInt, model_validator
 
+from corl.config.restarts import RestartsConfig
 from corl.config.sections import (
     AgentConfig,
     BatchConfig,
@@ -70,6 +71,8 @@ class Recipe(Section):
     """Benchmarks measured while training."""
     exchange: ExchangeConfig = ExchangeConfig()
     """How agents wait for one another."""
+    restarts: RestartsConfig = RestartsConfig()
+    """What follows when an agent or its node dies."""
     tracking: TrackingConfig = TrackingConfig()
     """Where metrics go."""
     health: HealthConfig = HealthConfig()

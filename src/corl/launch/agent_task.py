@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corl.launch.restarts import may_pass
 from corl.run.directory import RunDirectory
 
 
@@ -37,6 +38,8 @@ class Ending:
     last_step: int | None = None
     error: str = ""
     """One line; the whole story stands in the agent's log."""
+    may_pass: bool = False
+    """Whether another try may do better (`restarts.may_pass`)."""
 
 
 def run_agent(task: AgentTask, connect: Callable[[], Any]) -> Ending:
@@ -45,13 +48,15 @@ def run_agent(task: AgentTask, connect: Callable[[], Any]) -> Ending:
     connect: opens the store over which the cohort's processes meet. An error
     is an ending, too: nothing but an interrupt is raised.
     """
-    _log_to(RunDirectory(task.root).agent(task.name) / "log.txt")
+    run = RunDirectory(task.root)
+    _log_to(run.agent(task.name) / "log.txt")
     try:
-        return Ending(last_step=train_agent(task, connect()))
+        with run.agent_locked(task.name):
+            return Ending(last_step=train_agent(task, connect()))
     except Exception as error:
         traceback.print_exc()
         message = str(error).strip() or type(error).__name__
-        return Ending(error=message.splitlines()[0])
+        return Ending(error=message.splitlines()[0], may_pass=may_pass(error))
 
 
 def train_agent(task: AgentTask, store: Any) -> int:

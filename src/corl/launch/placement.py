@@ -45,10 +45,13 @@ def devices_per_agent(recipe: Recipe, *, num_gpus: int) -> dict[str, str]:
 def pick_launcher(recipe: Recipe, *, cores: int, devices: dict[str, str]) -> str:
     """`in_process` or `processes`.
 
-    `auto` gives each agent a process where it has a device, or a core, of its own.
+    `auto` gives each agent a process where it has a device, or a core, of its own, or where
+    the cohort is to be restarted after losing one.
     """
     if recipe.launch != "auto":
         return recipe.launch
+    if recipe.restarts.limit:
+        return "processes"
     num_agents = len(recipe.agents)
     gpus = [device for device in devices.values() if device != "cpu"]
     apart = len(set(gpus)) == num_agents if gpus else cores >= num_agents

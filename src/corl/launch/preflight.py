@@ -23,6 +23,7 @@ from corl.launch.placement import (
     pick_launcher,
     threads_per_agent,
 )
+from corl.launch.restarts import check_restarts
 from corl.launch.sight import check_sight
 from corl.policy import ModelFacts, check_model
 from corl.policy.memory import MemoryNeed, available_bytes, memory_need
@@ -96,13 +97,15 @@ def preflight(recipe: Recipe) -> Preflight:
     )
     _check_memory(checks)
     num_rows = len(checks[0].prompts.rows)
+    launcher = pick_launcher(recipe, cores=cores, devices=devices)
+    notes = check_restarts(recipe, launcher=launcher)
     return Preflight(
         agents=checks,
         steps=recipe.steps
         or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
-        launcher=pick_launcher(recipe, cores=cores, devices=devices),
+        launcher=launcher,
         threads=threads_per_agent(recipe, cores=cores),
-        warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared)),
+        warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared), *notes),
         shared=shared,
     )
 

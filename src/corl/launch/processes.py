@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
-from corl.errors import AgentFailed
 from corl.launch.agent_task import AgentTask, Ending, run_agent
 from corl.launch.control import StopRequest
 from corl.launch.job import Job
-from corl.launch.watch import watch
+from corl.launch.watch import lost, watch
 
 _HOST = "127.0.0.1"
 
@@ -35,7 +33,7 @@ class _Worker:
     name: str
     process: BaseProcess
     outcome: Connection
-    log: Path
+    job: Job
 
     def ending(self) -> Ending | None:
         """See `Worker.ending`."""
@@ -51,9 +49,11 @@ class _Worker:
             return None
         code = self.process.exitcode
         died = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
-        raise AgentFailed(
-            f"agent {self.name!r} {died}; out of memory is a common cause (its log: {self.log}). "
-            f"The last checkpoint is whole: corl resume {self.log.parents[2]}"
+        log = self.job.run.agent(self.name) / "log.txt"
+        raise lost(
+            self.job,
+            f"agent {self.name!r} {died}",
+            f"; out of memory is a common cause (its log: {log})",
         )
 
 
@@ -86,7 +86,7 @@ def _start(job: Job, name: str, port: int) -> _Worker:
     with _environment(OMP_NUM_THREADS=str(job.facts.threads[name]), TORCH_CPP_LOG_LEVEL="ERROR"):
         process.start()
     sender.close()
-    return _Worker(name, process, receiver, job.run.agent(name) / "log.txt")
+    return _Worker(name, process, receiver, job)
 
 
 def _agent_process(task: AgentTask, port: int, outcome: Connection) -> None:

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from corl.errors import AgentFailed
+from corl.errors import AgentFailed, AgentLost
 from corl.launch.agent_task import Ending
 from corl.launch.control import StopRequest, agree_on_stop
 from corl.launch.job import Job
+from corl.run.checkpoint import cohort_steps
 
 _POLL_S = 0.2
 
@@ -27,7 +28,7 @@ class Worker(Protocol):
         ...
 
     def ending(self) -> Ending | None:
-        """How it ended, None while it trains. Raises AgentFailed where it died without a word."""
+        """How it ended, None while it trains. Raises AgentLost where it died without a word."""
         ...
 
 
@@ -41,8 +42,8 @@ def watch(
 ) -> int:
     """Wait for all agents. Returns the last step that every one of them did.
 
-    store: where agents of their own processes meet. Raises AgentFailed naming
-    the first agent that ended with an error.
+    store: where the agents meet. Raises AgentFailed naming the first agent that
+    ended with an error; AgentLost where another try may do better.
     """
     last_steps: dict[str, int] = {}
     stop_passed_on = False
@@ -58,8 +59,16 @@ def watch(
     return min(last_steps.values())
 
 
+def lost(job: Job, reason: str, advice: str) -> AgentLost:
+    """The error of a lost agent, with where the cohort would go on."""
+    steps = cohort_steps(job.run, job.names)
+    where = f"the checkpoint of step {steps[-1]}" if steps else "its beginning"
+    return AgentLost(reason, f"{advice}. `corl resume {job.run.root}` goes on from {where}")
+
+
 def _last_step(job: Job, name: str, ending: Ending) -> int:
-    if ending.last_step is None:
-        log = job.run.agent(name) / "log.txt"
-        raise AgentFailed(f"agent {name!r} failed: {ending.error} (whole story: {log})")
-    return ending.last_step
+    if ending.last_step is not None:
+        return ending.last_step
+    reason = f"agent {name!r} failed: {ending.error}"
+    story = f" (whole story: {job.run.agent(name) / 'log.txt'})"
+    raise lost(job, reason, story) if ending.may_pass else AgentFailed(reason + story)
