@@ -16,6 +16,7 @@ from corl.data.order import num_steps
 from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.errors import PromptError, RecipeError
+from corl.launch.cluster import cluster_devices
 from corl.launch.evaluating import check_work, overlap_notes
 from corl.launch.placement import (
     available_cores,
@@ -23,6 +24,7 @@ from corl.launch.placement import (
     pick_launcher,
     threads_per_agent,
 )
+from corl.launch.ray import check_cluster
 from corl.launch.restarts import check_restarts
 from corl.launch.sight import check_sight
 from corl.policy import ModelFacts, check_model
@@ -88,14 +90,20 @@ def preflight(recipe: Recipe) -> Preflight:
     }
     prompts = _check_prompts(recipe, supervision)
     shared = check_work(recipe, prompts)
-    devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     cores = available_cores()
+    threads = threads_per_agent(recipe, cores=cores)
+    if recipe.launch == "ray":
+        devices = cluster_devices(check_cluster(recipe, threads=threads))
+    else:
+        devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     sizes = ImageSizes()
     checks = tuple(
         _check_agent(agent, recipe, models, prompts, devices, supervision, sizes)
         for agent in recipe.agents
     )
-    _check_memory(checks)
+    if recipe.launch != "ray":
+        # What a cluster's nodes have free is not known here.
+        _check_memory(checks)
     num_rows = len(checks[0].prompts.rows)
     launcher = pick_launcher(recipe, cores=cores, devices=devices)
     notes = check_restarts(recipe, launcher=launcher)
@@ -104,7 +112,7 @@ def preflight(recipe: Recipe) -> Preflight:
         steps=recipe.steps
         or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
         launcher=launcher,
-        threads=threads_per_agent(recipe, cores=cores),
+        threads=threads,
         warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared), *notes),
         shared=shared,
     )
@@ -277,6 +285,13 @@ def _warnings(
                     f"agent {agent.name!r}: supervision {recipe.supervision.method} does not read "
                     "its `rewritten` prompts"
                 )
+    if recipe.launch != "ray":
+        found += [
+            f"agent {agent.name!r}: `{key}` is read by launch: ray alone"
+            for agent in recipe.agents
+            for key in ("resources", "runtime_env")
+            if getattr(agent, key)
+        ]
     for check in checks:
         room = check.model.context_length - check.longest_prompt
         if room < recipe.sampling_of(recipe.agent(check.name)).max_tokens:

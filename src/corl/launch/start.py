@@ -21,6 +21,7 @@ from corl.launch.in_process import run_in_process
 from corl.launch.job import Job
 from corl.launch.preflight import Preflight, preflight
 from corl.launch.processes import run_in_processes
+from corl.launch.ray import run_in_ray
 from corl.launch.restarts import Restarts
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
@@ -34,6 +35,7 @@ from corl.run.tracking import Trackers, open_trackers
 _LAUNCHERS: dict[str, Callable[..., int]] = {
     "in_process": run_in_process,
     "processes": run_in_processes,
+    "ray": run_in_ray,
 }
 
 
