@@ -19,6 +19,7 @@ _OPTIONAL = (
     ("math-verify", "corl[grading]", "reported scores of maths"),
     ("matplotlib", "corl[plots]", "pictures as PNG and SVG"),
     ("httpx2", "corl[rephrase]", "rewriting prompts through an endpoint"),
+    ("ray", "corl[ray]", "agents on the nodes of a cluster"),
     ("tensorboard", "corl[tensorboard]", "tracking"),
     ("wandb", "corl[wandb]", "tracking"),
     ("trackio", "corl[trackio]", "tracking"),

@@ -29,6 +29,10 @@ class ExchangeTimeout(ExchangeError, TimeoutError):
     """A peer's ballot did not arrive in time."""
 
 
+class ExchangeLost(ExchangeError):
+    """What carries the ballots cannot be reached any more."""
+
+
 class CheckpointError(CorlError, RuntimeError):
     """A run directory cannot be written, read or resumed."""
 
@@ -39,3 +43,13 @@ class NonFiniteLossError(CorlError, FloatingPointError):
 
 class AgentFailed(CorlError, RuntimeError):
     """An agent's process ended with an error; the run is over."""
+
+
+class AgentLost(AgentFailed):
+    """An agent was lost to what it runs on: killed, cut off, silent. The same step may well
+    succeed elsewhere or later."""
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        """reason: who was lost, and how; advice: where to look, how to go on."""
+        super().__init__(f"{reason}{advice}")
+        self.reason = reason

@@ -27,7 +27,8 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     """Say where a run ended and what it left."""
     root = outcome.run.root
     if outcome.is_finished:
-        text = f"done: {outcome.total_steps} steps. Models: {root}/agents/NAME/final"
+        after = f" after {outcome.restarts} restart(s)" if outcome.restarts else ""
+        text = f"done: {outcome.total_steps} steps{after}. Models: {root}/agents/NAME/final"
     else:
         text = (
             f"stopped after step {outcome.last_step} of {outcome.total_steps}, "

@@ -23,9 +23,10 @@ TRAIN = [
 ]
 
 
-def start(*arguments):
+def start(*arguments, environment=None):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -11,6 +11,8 @@ from typing import Literal, Self
 import yaml
 from pydantic import Field, PositiveInt, model_validator
 
+from corl.config.cluster import RayConfig
+from corl.config.restarts import RestartsConfig
 from corl.config.section import Section
 from corl.config.sections import (
     AgentConfig,
@@ -70,12 +72,17 @@ class Recipe(Section):
     """Benchmarks measured while training."""
     exchange: ExchangeConfig = ExchangeConfig()
     """How agents wait for one another."""
+    restarts: RestartsConfig = RestartsConfig()
+    """What follows when an agent or its node dies."""
     tracking: TrackingConfig = TrackingConfig()
     """Where metrics go."""
     health: HealthConfig = HealthConfig()
     """When a run is taken to be ill, and what follows."""
-    launch: Literal["auto", "in_process", "processes"] = "auto"
-    """in_process: agents take turns in one process; processes: one process an agent."""
+    launch: Literal["auto", "in_process", "processes", "ray"] = "auto"
+    """in_process: agents take turns in one process; processes: one process an agent; ray: one
+    process an agent, anywhere in a Ray cluster (docs/ray.md)."""
+    ray: RayConfig = RayConfig()
+    """How `launch: ray` joins a cluster."""
 
     @model_validator(mode="after")
     def _agents_are_told_apart(self) -> Self:

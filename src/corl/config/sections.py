@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from corl.config.lora import LoraConfig
+from corl.config.resources import Resources
 from corl.config.section import Section
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -101,9 +102,15 @@ class AgentConfig(Section):
     gpus: int = Field(1, ge=0)
     """GPUs the agent may use where GPUs exist."""
     threads: PositiveInt | None = None
-    """CPU threads; left out: cores // agents."""
+    """CPU threads; left out: `resources.CPU`, else cores // agents."""
     lora: LoraConfig | None = None
     """Train low-rank adapters in place of the model's own weights (docs/lora.md)."""
+    resources: Resources = {}
+    """What the agent asks of a Ray cluster: CPU, GPU, memory in bytes, and the cluster's own
+    resources; left out: a CPU for each thread, and `gpus` where the cluster has GPUs."""
+    runtime_env: dict[str, Any] = {}
+    """The agent's runtime environment under `launch: ray`, in Ray's words: env_vars, pip and so
+    on."""
     train_vision: bool = False
     """Also train a vision-language model's image tower and projector; else they stay frozen."""
     trust_remote_code: bool = False

@@ -21,6 +21,8 @@ class Job:
     devices: dict[str, str]
     done_step: int
     """Last step that the cohort has behind it; 0 at the beginning."""
+    restarts: int = 0
+    """Restarts since the launcher began."""
 
     @property
     def names(self) -> list[str]:

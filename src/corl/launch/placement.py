@@ -19,13 +19,17 @@ def available_cores() -> int:
 
 
 def threads_per_agent(recipe: Recipe, *, cores: int) -> dict[str, int]:
-    """CPU threads of each agent: its own setting, else cores // agents, at least one.
+    """CPU threads of each agent: its own setting, else the CPUs it asks of a cluster, else
+    cores // agents, at least one.
 
     Two processes that each take all cores run many times slower than with
     their share.
     """
     share = max(1, cores // len(recipe.agents))
-    return {agent.name: agent.threads or share for agent in recipe.agents}
+    return {
+        agent.name: agent.threads or int(agent.resources.get("CPU", 0)) or share
+        for agent in recipe.agents
+    }
 
 
 def devices_per_agent(recipe: Recipe, *, num_gpus: int) -> dict[str, str]:
@@ -43,12 +47,15 @@ def devices_per_agent(recipe: Recipe, *, num_gpus: int) -> dict[str, str]:
 
 
 def pick_launcher(recipe: Recipe, *, cores: int, devices: dict[str, str]) -> str:
-    """`in_process` or `processes`.
+    """The launcher by name: the recipe's, else `in_process` or `processes`.
 
-    `auto` gives each agent a process where it has a device, or a core, of its own.
+    `auto` gives each agent a process where it has a device, or a core, of its own, or where
+    the cohort is to be restarted after losing one.
     """
     if recipe.launch != "auto":
         return recipe.launch
+    if recipe.restarts.limit:
+        return "processes"
     num_agents = len(recipe.agents)
     gpus = [device for device in devices.values() if device != "cpu"]
     apart = len(set(gpus)) == num_agents if gpus else cores >= num_agents

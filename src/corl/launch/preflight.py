@@ -17,6 +17,7 @@ from corl.data.prompts import PromptRow, PromptSet, align, load_prompts
 from corl.data.reading import check_kinds
 from corl.errors import PromptError, RecipeError
 from corl.launch.adapter_check import check_adapter
+from corl.launch.cluster import cluster_devices
 from corl.launch.evaluating import check_work, overlap_notes
 from corl.launch.memory_check import check_memory
 from corl.launch.placement import (
@@ -25,6 +26,8 @@ from corl.launch.placement import (
     pick_launcher,
     threads_per_agent,
 )
+from corl.launch.ray import check_cluster
+from corl.launch.restarts import check_restarts
 from corl.launch.sight import check_sight
 from corl.policy import ModelFacts, check_model
 from corl.policy.memory import MemoryNeed, memory_need
@@ -89,22 +92,30 @@ def preflight(recipe: Recipe) -> Preflight:
     }
     prompts = _check_prompts(recipe, supervision)
     shared = check_work(recipe, prompts)
-    devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     cores = available_cores()
+    threads = threads_per_agent(recipe, cores=cores)
+    if recipe.launch == "ray":
+        devices = cluster_devices(check_cluster(recipe, threads=threads))
+    else:
+        devices = devices_per_agent(recipe, num_gpus=torch.cuda.device_count())
     sizes = ImageSizes()
     checks = tuple(
         _check_agent(agent, recipe, models, prompts, devices, supervision, sizes)
         for agent in recipe.agents
     )
-    check_memory({check.name: (check.device, check.memory) for check in checks})
+    if recipe.launch != "ray":
+        # What a cluster's nodes have free is not known here.
+        check_memory({check.name: (check.device, check.memory) for check in checks})
     num_rows = len(checks[0].prompts.rows)
+    launcher = pick_launcher(recipe, cores=cores, devices=devices)
+    notes = check_restarts(recipe, launcher=launcher)
     return Preflight(
         agents=checks,
         steps=recipe.steps
         or num_steps(num_rows=num_rows, per_step=recipe.batch.prompts, epochs=recipe.epochs),
-        launcher=pick_launcher(recipe, cores=cores, devices=devices),
-        threads=threads_per_agent(recipe, cores=cores),
-        warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared)),
+        launcher=launcher,
+        threads=threads,
+        warnings=(*_warnings(recipe, checks, supervision), *overlap_notes(shared), *notes),
         shared=shared,
     )
 
@@ -256,6 +267,13 @@ def _warnings(
                     f"agent {agent.name!r}: supervision {recipe.supervision.method} does not read "
                     "its `rewritten` prompts"
                 )
+    if recipe.launch != "ray":
+        found += [
+            f"agent {agent.name!r}: `{key}` is read by launch: ray alone"
+            for agent in recipe.agents
+            for key in ("resources", "runtime_env")
+            if getattr(agent, key)
+        ]
     for check in checks:
         room = check.model.context_length - check.longest_prompt
         if room < recipe.sampling_of(recipe.agent(check.name)).max_tokens:

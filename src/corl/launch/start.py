@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corl.config import Recipe
 from corl.data.prompts import PromptRow
-from corl.errors import CheckpointError
+from corl.errors import AgentLost, CheckpointError
 from corl.exchange import rows_digest
 from corl.launch.control import StopRequest
 from corl.launch.in_process import run_in_process
 from corl.launch.job import Job
 from corl.launch.preflight import Preflight, preflight
 from corl.launch.processes import run_in_processes
-from corl.run.checkpoint import cohort_steps, cut_after
+from corl.launch.ray import run_in_ray
+from corl.launch.restarts import Restarts
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
 from corl.run.files import write_atomically
 from corl.run.health.monitor import HealthMonitor
-from corl.run.journal import Journal, MetricsAssembler, read_records
+from corl.run.journal import MetricsAssembler, read_records
 from corl.run.progress import Progress
-from corl.run.tracking import open_trackers
+from corl.run.rewind import is_complete, rewind
+from corl.run.tracking import Trackers, open_trackers
+
+_LAUNCHERS: dict[str, Callable[..., int]] = {
+    "in_process": run_in_process,
+    "processes": run_in_processes,
+    "ray": run_in_ray,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,8 @@ class Outcome:
     run: RunDirectory
     last_step: int
     total_steps: int
+    restarts: int = 0
+    """How often the cohort was taken back to a checkpoint because an agent was lost."""
 
     @property
     def is_finished(self) -> bool:
@@ -71,14 +81,13 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
     run = RunDirectory(root)
     recipe, facts = run.load()
     names = [agent.name for agent in recipe.agents]
-    if all(run.final(name).exists() for name in names):
+    if is_complete(run, names):
         if len(read_records(run.metrics)) < facts.steps * len(names):
             # Its launcher died before it had written the last lines.
             with run.locked():
                 MetricsAssembler(run, names).collect()
         raise CheckpointError(f"{run.root} is finished: all {facts.steps} steps are done")
     with run.locked():
-        done_step = max(cohort_steps(run, names), default=0)
         checked = preflight(recipe)
         for name, digest in _digests(checked).items():
             if facts.prompts.get(name, digest) != digest:
@@ -86,10 +95,7 @@ def resume_run(root: str | Path, *, progress: Callable[[Recipe, int, int], Progr
                     f"the prompts of agent {name!r} are not those that {run.root} began with: "
                     f"{checked.prompts[name].source} was changed; put the old file back"
                 )
-        for name in names:
-            cut_after(run, name, done_step)
-            Journal(run.journal(name)).cut_after(done_step)
-            Journal(run.evaluations(name)).cut_after(done_step)
+        done_step = rewind(run, names)
         return _launch(recipe, run, facts, checked, done_step=done_step, progress=progress)
 
 
@@ -117,23 +123,66 @@ def _launch(
     write_environment(run, devices=checked.devices)
     job = Job(recipe, run, facts, checked.prompts, checked.devices, done_step)
     stop = StopRequest()
-    assembler = MetricsAssembler(run, job.names)
-    health = HealthMonitor(recipe, run)
-    health.replay(assembler.collect())
-    launcher = run_in_processes if facts.launch == "processes" else run_in_process
+    restarts = Restarts(recipe.restarts, run)
     with (
         stop.listening(),
         progress(recipe, done_step, facts.steps) as display,
         open_trackers(recipe, run, first_step=done_step + 1) as trackers,
     ):
+        reports = _Reports(job, display, trackers)
+        while True:
+            try:
+                last_step = _LAUNCHERS[facts.launch](
+                    job, stop=stop, report=lambda: reports.take_up(stop)
+                )
+                break
+            except AgentLost as lost:
+                reports.take_up(stop)
+                if is_complete(run, job.names):
+                    # It was lost behind its last deed.
+                    last_step = facts.steps
+                    break
+                if stop.requested:
+                    raise
+                restarts.require_one_more(lost, reached=reports.reached)
+                job = replace(job, done_step=rewind(run, job.names), restarts=restarts.count + 1)
+                restarts.note(lost, reached=reports.reached, from_step=job.done_step)
+                if stop.requested:
+                    raise
+                reports.begin_again(job)
+    last_step = reports.health.settle(last_step, total_steps=facts.steps)
+    return Outcome(run, last_step, facts.steps, restarts.count)
 
-        def report() -> None:
-            records = assembler.collect()
-            for record in records:
-                display.show(record)
-                trackers.log(record)
-            if health.observe(records):
-                stop.ask()
 
-        last_step = launcher(job, stop=stop, report=report)
-    return Outcome(run, health.settle(last_step, total_steps=facts.steps), facts.steps)
+class _Reports:
+    """What a launcher's `report` does with new metrics: show, track, judge.
+
+    After a restart, steps come again. `metrics.jsonl` and health are made anew
+    then; a tracker is told each step once.
+    """
+
+    def __init__(self, job: Job, display: Progress, trackers: Trackers) -> None:
+        self._display, self._trackers = display, trackers
+        self._tracked = job.done_step
+        self.begin_again(job)
+
+    def begin_again(self, job: Job) -> None:
+        """Take up what stands in the run's journals, in silence."""
+        self.reached = job.done_step
+        """Last step that the whole cohort has done."""
+        self._assembler = MetricsAssembler(job.run, job.names)
+        self.health = HealthMonitor(job.recipe, job.run)
+        self.health.replay(self._assembler.collect())
+
+    def take_up(self, stop: StopRequest) -> None:
+        """Take up new steps; ask for a stop where the run's health policy does."""
+        records = self._assembler.collect()
+        for record in records:
+            self._display.show(record)
+            if record["step"] > self._tracked:
+                self._trackers.log(record)
+        if records:
+            self.reached = records[-1]["step"]
+            self._tracked = max(self._tracked, self.reached)
+        if self.health.observe(records):
+            stop.ask()

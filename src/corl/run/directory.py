@@ -9,13 +9,18 @@ RUN/agents/NAME/step-N/    checkpoint after step N: a Hugging Face directory + t
 RUN/agents/NAME/final/     the trained model: an ordinary Hugging Face directory
 RUN/agents/NAME/evaluations.jsonl   benchmarks measured while training, where the recipe asks
 RUN/agents/NAME/journal.jsonl, pages/, log.txt
+RUN/restarts.jsonl         one line each time the cohort went on by itself after a loss
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import os
 import secrets
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -34,7 +39,7 @@ class RunFacts:
     threads: dict[str, int]
     """CPU threads of each agent."""
     launch: str
-    """in_process or processes."""
+    """in_process, processes or ray."""
     steps: int
     """Steps of the whole run."""
     prompts: dict[str, str] = field(default_factory=dict)
@@ -132,6 +137,35 @@ class RunDirectory:
                 raise CheckpointError(
                     f"another process is training in {self.root}; stop it first"
                 ) from None
+            yield
+
+    @contextmanager
+    def agent_locked(self, name: str, *, wait_s: float = 60.0) -> Iterator[None]:
+        """Keep other processes from training this agent here meanwhile.
+
+        A record lock: it is dropped with the process that holds it, its children do not
+        inherit it, and network file systems keep it between machines. Raises
+        CheckpointError naming the holder where it is not free within `wait_s` seconds.
+        """
+        deadline = time.monotonic() + wait_s
+        with (self.agent(name) / ".lock").open("a+") as lock:
+            while True:
+                try:
+                    fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as error:
+                    if error.errno not in (errno.EACCES, errno.EAGAIN):
+                        raise
+                if time.monotonic() > deadline:
+                    lock.seek(0)
+                    raise CheckpointError(
+                        f"an earlier process of agent {name!r} still holds {lock.name}: "
+                        f"{lock.read().strip() or 'it left no name'}; end it first"
+                    )
+                time.sleep(0.1)
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            lock.flush()
             yield
 
 
