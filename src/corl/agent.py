@@ -48,6 +48,8 @@ class Sampled:
     """[P]"""
     teacher_votes: list[Vote | None]
     """[P], empty without a teacher"""
+    after_updates: int = 0
+    """Updates that this process had made of the policy that it was sampled from."""
     times: StepTimes = field(default_factory=StepTimes)
 
 
@@ -80,6 +82,7 @@ class Agent:
         self._total_steps = total_steps
         self._threads = threads
         self._journal = journal
+        self._num_updates = 0
         self._supervision: Supervision = load_supervision(recipe.supervision)
         self.graders = self._supervision.graders(config.name, recipe.ring)
         self._trained = recipe.batch.completions
@@ -118,6 +121,7 @@ class Agent:
             answers=[group[: self._trained] for group in poll.answers],
             votes=poll.votes,
             teacher_votes=[] if taught is None else taught.votes,
+            after_updates=self._num_updates,
             times=StepTimes(
                 sample=sum(each.sample_s for each in polls),
                 read=sum(each.read_s for each in polls),
@@ -172,6 +176,8 @@ class Agent:
         if self.teacher is not None:
             share = self._supervision.teacher_share(sampled.step, steps=self._total_steps)
             follow(self.teacher, self.policy, share=share)
+        sampled.times.updates_behind = self._num_updates - sampled.after_updates
+        self._num_updates += 1
         sampled.times.learn = time.perf_counter() - started
         self._write_page(sampled, rewards)
         self._journal.append(

@@ -8,11 +8,14 @@ resuming hang on it as one-line calls.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from corl.agent import Agent
-from corl.exchange.base import Exchange
+from corl.agent import Agent, Sampled
+from corl.exchange import Ballot
+from corl.exchange.base import Exchange, PatientExchange
 
 
 class StepControl(Protocol):
@@ -21,6 +24,17 @@ class StepControl(Protocol):
     def ends_before(self, step: int, names: Sequence[str]) -> bool:
         """Whether no agent may start this step."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunAhead:
+    """How far this process may sample before the ballots of an earlier step have arrived."""
+
+    exchange: PatientExchange
+    steps: int
+    """Most steps that wait for ballots while the next one is sampled; at least 1."""
+    settles: Callable[[int], bool]
+    """Whether a step has to be learned before the next one is sampled (a checkpoint follows)."""
 
 
 def train(
@@ -32,24 +46,45 @@ def train(
     last_step: int,
     control: StepControl,
     after_step: Callable[[int], None] = lambda step: None,
+    ahead: RunAhead | None = None,
 ) -> int:
     """Train this process's agents. Returns the last step that they completed.
 
-    rows_of_step: indices of the prompts of a step, the same for every agent.
+    rows_of_step: indices of the prompts of a step, the same for every agent. ahead: left out,
+    every step is learned before the next one is sampled.
     """
     names = [agent.name for agent in agents]
-    for step in range(first_step, last_step + 1):
-        if control.ends_before(step, names):
-            return step - 1
-        rows = rows_of_step(step)
-        # 1. Sample and vote.
-        samples = [agent.sample(step, rows) for agent in agents]
-        ballots = [agent.vote(sampled) for agent, sampled in zip(agents, samples, strict=True)]
+    graders = {agent.name: agent.graders for agent in agents}
+    waiting: deque[tuple[int, list[Sampled], list[Ballot]]] = deque()
+
+    def learn_oldest() -> None:
+        step, samples, ballots = waiting.popleft()
         # 2. Cross-check: what comes back are the ballots of each agent's graders.
-        peers = exchange.swap(ballots, graders={agent.name: agent.graders for agent in agents})
+        peers = exchange.swap(ballots, graders=graders)
         # 3. Update independently.
         for agent, sampled in zip(agents, samples, strict=True):
             rewards = agent.cross_check(sampled, peers[agent.name])
             agent.update(sampled, rewards)
         after_step(step)
+
+    for step in range(first_step, last_step + 1):
+        if control.ends_before(step, names):
+            last_step = step - 1
+            break
+        rows = rows_of_step(step)
+        # 1. Sample and vote.
+        samples = [agent.sample(step, rows) for agent in agents]
+        ballots = [agent.vote(sampled) for agent, sampled in zip(agents, samples, strict=True)]
+        waiting.append((step, samples, ballots))
+        if ahead is None:
+            learn_oldest()
+            continue
+        ahead.exchange.post(ballots)
+        most = 0 if ahead.settles(step) else ahead.steps
+        while len(waiting) > most or (
+            waiting and ahead.exchange.arrived(waiting[0][2], graders=graders)
+        ):
+            learn_oldest()
+    while waiting:
+        learn_oldest()
     return last_step

@@ -29,6 +29,7 @@ from corl.config.sections import (
     TrackingConfig,
     VoteConfig,
 )
+from corl.config.sites import SitesConfig
 from corl.errors import RecipeError
 from corl.run.health.config import HealthConfig
 
@@ -78,11 +79,14 @@ class Recipe(Section):
     """Where metrics go."""
     health: HealthConfig = HealthConfig()
     """When a run is taken to be ill, and what follows."""
-    launch: Literal["auto", "in_process", "processes", "ray"] = "auto"
+    launch: Literal["auto", "in_process", "processes", "ray", "site"] = "auto"
     """in_process: agents take turns in one process; processes: one process an agent; ray: one
-    process an agent, anywhere in a Ray cluster (docs/ray.md)."""
+    process an agent, anywhere in a Ray cluster (docs/ray.md); site: in_process, with peers
+    elsewhere."""
     ray: RayConfig = RayConfig()
     """How `launch: ray` joins a cluster."""
+    sites: SitesConfig | None = None
+    """Peers that live elsewhere, and the broker of votes (docs/sites.md)."""
 
     @model_validator(mode="after")
     def _agents_are_told_apart(self) -> Self:
@@ -100,9 +104,27 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _ring_visits_everyone(self) -> Self:
         ring, names = self.supervision.ring, [agent.name for agent in self.agents]
+        if self.sites is not None:
+            here = sorted(set(names) & set(self.sites.peers))
+            if here:
+                raise ValueError(f"agent {here[0]!r} lives here, and among sites.peers; drop one")
+            if ring is None:
+                raise ValueError("set supervision.ring: every site has to name the same one")
+            names += self.sites.peers
         if ring is not None and sorted(ring) != sorted(names):
             raise ValueError(
                 f"supervision.ring is {list(ring)}, which does not name each of {names} once"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sites_are_launched_as_such(self) -> Self:
+        if (self.launch == "site") > (self.sites is not None):
+            raise ValueError("launch: site needs a section `sites`, which names broker and peers")
+        if self.sites is not None and self.launch not in ("auto", "site"):
+            raise ValueError(
+                f"with `sites`, this site's agents take turns in one process; drop launch: "
+                f"{self.launch}"
             )
         return self
 

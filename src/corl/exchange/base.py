@@ -23,3 +23,15 @@ class Exchange(Protocol):
         list or answer policy, ExchangeTimeout naming the agent that is late.
         """
         ...
+
+
+class PatientExchange(Exchange, Protocol):
+    """One whose ballots may be handed in steps before the peers' are needed."""
+
+    def post(self, ballots: Sequence[Ballot]) -> None:
+        """Hand in this process's ballots of one step; `swap` of the same ones follows later."""
+        ...
+
+    def arrived(self, ballots: Sequence[Ballot], *, graders: Mapping[str, Sequence[str]]) -> bool:
+        """Whether `swap` would not wait. Never waits itself."""
+        ...

@@ -8,11 +8,12 @@ from functools import partial
 import torch
 
 from corl.agent import Agent
-from corl.cohort import StepControl, train
+from corl.cohort import RunAhead, StepControl, train
 from corl.config import Recipe
 from corl.data.order import step_rows
 from corl.data.prompts import PromptSet
 from corl.exchange import Exchange
+from corl.exchange.base import PatientExchange
 from corl.launch.evaluating import ScheduledEvaluation
 from corl.policy import Policy, load_policy
 from corl.policy.teacher import teacher_dtype
@@ -93,8 +94,11 @@ def run_agents(
     done_step: int,
     control: StepControl,
     report: Callable[[], None] = lambda: None,
+    ahead: tuple[PatientExchange, int] | None = None,
 ) -> int:
     """Train this process's agents to the end of the run, or to an agreed stop.
+
+    ahead: the exchange once more, where it lets them sample that many steps ahead.
 
     Saves checkpoints on the recipe's schedule, and `final/` or, when stopped,
     one more checkpoint. Returns the last step done.
@@ -107,6 +111,10 @@ def run_agents(
         if every and step % every == 0 and step < facts.steps:
             _checkpoint(agents, step, recipe=recipe, run=run)
         report()
+
+    def settles(step: int) -> bool:
+        # What is saved or measured must not hang on how late a peer's ballots were.
+        return bool(every and step % every == 0) or evaluation.is_due(step)
 
     if done_step == 0:
         evaluation.measure(agents, 0)
@@ -123,6 +131,7 @@ def run_agents(
         last_step=facts.steps,
         control=control,
         after_step=after_step,
+        ahead=RunAhead(*ahead, settles=settles) if ahead is not None and ahead[1] else None,
     )
     if last == facts.steps:
         for agent in agents:

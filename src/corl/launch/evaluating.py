@@ -84,10 +84,14 @@ class ScheduledEvaluation:
         self._recipe, self._run, self._total_steps = recipe, run, total_steps
         self._work = load_work(recipe)
 
-    def measure(self, agents: Sequence[Agent], step: int) -> None:
-        """Measure where the step is due: every so many, the untrained and the trained model."""
+    def is_due(self, step: int) -> bool:
+        """Whether a step is measured: every so many, the untrained and the trained model."""
         every = self._recipe.evaluation.every
-        if not self._work or (step % every and step != self._total_steps):
+        return bool(self._work) and (step % every == 0 or step == self._total_steps)
+
+    def measure(self, agents: Sequence[Agent], step: int) -> None:
+        """Measure where the step is due."""
+        if not self.is_due(step):
             return
         from corl.evaluation.graders import grader_of
 

@@ -52,6 +52,8 @@ def pick_launcher(recipe: Recipe, *, cores: int, devices: dict[str, str]) -> str
     `auto` gives each agent a process where it has a device, or a core, of its own, or where
     the cohort is to be restarted after losing one.
     """
+    if recipe.sites is not None:
+        return "site"
     if recipe.launch != "auto":
         return recipe.launch
     if recipe.restarts.limit:

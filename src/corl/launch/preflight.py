@@ -29,6 +29,7 @@ from corl.launch.placement import (
 from corl.launch.ray import check_cluster
 from corl.launch.restarts import check_restarts
 from corl.launch.sight import check_sight
+from corl.launch.sites import check_sites
 from corl.policy import ModelFacts, check_model
 from corl.policy.memory import MemoryNeed, memory_need
 from corl.policy.vision.measure import PromptMeasure
@@ -91,6 +92,7 @@ def preflight(recipe: Recipe) -> Preflight:
         for agent in recipe.agents
     }
     prompts = _check_prompts(recipe, supervision)
+    check_sites(recipe)
     shared = check_work(recipe, prompts)
     cores = available_cores()
     threads = threads_per_agent(recipe, cores=cores)

@@ -33,9 +33,9 @@ def check_restarts(recipe: Recipe, *, launcher: str) -> list[str]:
     """What a person should know of the recipe's restarts. Raises RecipeError where none can be."""
     if not recipe.restarts.limit:
         return []
-    if launcher == "in_process":
+    if launcher in ("in_process", "site"):
         raise RecipeError(
-            f"restarts.limit is {recipe.restarts.limit}, but under launch: in_process a lost agent "
+            f"restarts.limit is {recipe.restarts.limit}, but under launch: {launcher} a lost agent "
             "takes its launcher along; set launch: processes or ray, or restarts.limit: 0"
         )
     if not recipe.checkpoint.every:

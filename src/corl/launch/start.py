@@ -23,6 +23,7 @@ from corl.launch.preflight import Preflight, preflight
 from corl.launch.processes import run_in_processes
 from corl.launch.ray import run_in_ray
 from corl.launch.restarts import Restarts
+from corl.launch.sites import run_at_site
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
 from corl.run.files import write_atomically
@@ -36,6 +37,7 @@ _LAUNCHERS: dict[str, Callable[..., int]] = {
     "in_process": run_in_process,
     "processes": run_in_processes,
     "ray": run_in_ray,
+    "site": run_at_site,
 }
 
 
@@ -66,7 +68,11 @@ def start_run(
     RunDirectory(out).require_new()
     checked = preflight(recipe)
     facts = RunFacts(
-        new_run_id(), checked.threads, checked.launcher, checked.steps, _digests(checked)
+        recipe.sites.cohort if recipe.sites else new_run_id(),
+        checked.threads,
+        checked.launcher,
+        checked.steps,
+        _digests(checked),
     )
     run = RunDirectory.create(out, recipe, facts)
     if checked.shared:

@@ -32,6 +32,8 @@ class StepTimes:
     wait: float = 0.0
     """From the own vote to having the peers'; in one process this is the others' turn."""
     learn: float = 0.0
+    updates_behind: int = 0
+    """Own updates between sampling and learning: how far the agent ran ahead of its peers."""
 
 
 def step_record(
@@ -84,6 +86,7 @@ def step_record(
             "sample": round(times.sample, 4),
             "read": round(times.read, 4),
             "wait": round(times.wait, 4),
+            "updates_behind": times.updates_behind,
             "learn": round(times.learn, 4),
             "sampled_tokens_per_second": round(times.sampled_tokens / max(times.sample, 1e-9), 1),
         },

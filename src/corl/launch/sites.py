@@ -1,0 +1,123 @@
+"""This site's agents, taking turns in this process; their peers live elsewhere.
+
+Sites share a broker and nothing else: no file system, no clock, no launcher. Each has a run
+directory of its own and resumes from it; the ballots it needs wait at the broker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from corl.config import Recipe
+from corl.config.sites import SitesConfig
+from corl.errors import RecipeError
+from corl.exchange.broker import BrokerExchange
+from corl.exchange.signing import Signer, Verifier
+from corl.launch.assembly import build_agent, run_agents
+from corl.launch.control import LocalControl, StopRequest
+from corl.launch.job import Job
+from corl.run.directory import RunDirectory
+
+REFUSED = "refused_ballots.jsonl"
+_CONNECT_S = 10.0
+
+
+def check_sites(recipe: Recipe) -> None:
+    """Read the keys and meet the broker. Raises RecipeError where either fails."""
+    if recipe.sites is not None:
+        _keys(recipe.sites)
+        _connect(recipe.sites).close()
+
+
+def run_at_site(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> int:
+    """Train this site's agents. Returns the last step done."""
+    sites = job.recipe.sites
+    assert sites is not None
+    signer, verifiers = _keys(sites)
+    agents = [
+        build_agent(
+            agent.name,
+            recipe=job.recipe,
+            run=job.run,
+            facts=job.facts,
+            prompts=job.prompts[agent.name],
+            done_step=job.done_step,
+            device=job.devices[agent.name],
+        )
+        for agent in job.recipe.agents
+    ]
+    client = _connect(sites)
+    exchange = BrokerExchange(
+        client,
+        signer=signer,
+        verifiers=verifiers,
+        timeout_s=job.recipe.exchange.timeout_s,
+        keep_s=sites.keep_hours * 3600,
+        max_bytes=sites.max_ballot_bytes,
+        on_refusal=_Refusals(job.run).note,
+    )
+    try:
+        return run_agents(
+            agents,
+            exchange,
+            recipe=job.recipe,
+            run=job.run,
+            facts=job.facts,
+            num_rows=job.num_rows,
+            done_step=job.done_step,
+            control=LocalControl(stop),
+            report=report,
+            ahead=(exchange, sites.ahead),
+        )
+    finally:
+        exchange.close()
+        client.close()
+
+
+class _Refusals:
+    """Journals the ballots that were refused, and shows them."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._path = run.root / REFUSED
+
+    def note(self, what: str) -> None:
+        record = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "refused": what}
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record) + "\n")
+        print(f"ballot refused: {what}", file=sys.stderr, flush=True)
+
+
+def _keys(sites: SitesConfig) -> tuple[Signer, dict[str, Verifier]]:
+    return Signer(sites.key), {name: Verifier(path) for name, path in sites.peers.items()}
+
+
+def _connect(sites: SitesConfig) -> Any:
+    try:
+        import redis
+    except ImportError:
+        raise RecipeError("sites needs corl[sites]; install that extra") from None
+    options: dict[str, Any] = {}
+    if sites.certificates is not None:
+        options["ssl_ca_certs"] = sites.certificates
+    client = redis.Redis.from_url(
+        sites.broker,
+        username=sites.username,
+        password=os.environ.get(sites.password_variable) or None,
+        socket_timeout=_CONNECT_S,
+        socket_connect_timeout=_CONNECT_S,
+        **options,
+    )
+    try:
+        client.ping()
+    except (redis.RedisError, OSError, ValueError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise RecipeError(
+            f"the broker at {sites.broker} cannot be used: {why}; correct sites.broker, "
+            f"sites.username, sites.certificates or the password in ${sites.password_variable}"
+        ) from None
+    return client
