@@ -40,6 +40,8 @@ _COME_UP_S = 600.0
 _SEEN_S = 15.0
 """For a network file system to show one machine what another wrote."""
 _POLL_S = 0.2
+_VERDICT_S = 15.0
+"""For the cluster to notice that a node is gone."""
 
 
 def check_cluster(recipe: Recipe, *, threads: Mapping[str, int]) -> dict[str, dict[str, float]]:
@@ -275,6 +277,12 @@ class _Start:
                     "needs corl, or the agent's runtime_env brings it"
                 ) from None
             except ray.exceptions.RayError as error:
+                if "creation task" in str(error):
+                    why = str(error).strip().splitlines()[-1].strip()
+                    raise AgentFailed(
+                        f"agent {name!r} cannot begin on node {node}: {why}; every node needs "
+                        "corl, or the agent's runtime_env brings it"
+                    ) from None
                 raise _lost_on(ray, job, name, node, "unknown", error) from None
             self._check_sight(name, sight, job.run.agent(name) / mark)
             found[name] = (node, sight)
@@ -381,13 +389,29 @@ def _call(box: Any, method: str, *arguments: Any) -> Any:
 def _lost_on(ray: Any, job: Job, name: str, node: str, place: str, error: Exception) -> CorlError:
     """The error of an agent whose actor died."""
     log = job.run.agent(name) / "log.txt"
-    gone = any(one["NodeID"] == node and not one["Alive"] for one in ray.nodes())
-    what = "its node died" if gone else "its process died; out of memory is a common cause"
+    what = "its process died; out of memory is a common cause"
+    if "its node has died" in str(error) or _has_died(ray, node, error):
+        what = "its node died"
     return lost(
         job,
         f"agent {name!r} on {place} was lost: {what}",
         f" (its log: {log}; Ray says: {_line(error)})",
     )
+
+
+def _has_died(ray: Any, node: str, error: Exception) -> bool:
+    """Whether the cluster counts the node as dead.
+
+    It learns of a node that is gone by missed heartbeats, later than of a call that broke off.
+    """
+    is_open = isinstance(error, ray.exceptions.ActorUnavailableError)
+    deadline = time.monotonic() + (_VERDICT_S if is_open else 0.0)
+    while True:
+        if any(one["NodeID"] == node and not one["Alive"] for one in ray.nodes()):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
 
 
 def _node_of(group: Any, ray: Any) -> str:
