@@ -52,7 +52,8 @@ def print_table(console: Console, table: Table) -> None:
 def show_preflight(console: Console, recipe: Recipe, checked: Preflight) -> None:
     """Print what a recipe comes to on this machine."""
     table = Table(box=None, pad_edge=False)
-    for title in ("agent", "model", "parameters", "device", "memory", "prompts", "longest"):
+    titles = ("agent", "model", "parameters", "device", "held", "sampling", "learning")
+    for title in (*titles, "prompts", "longest"):
         table.add_column(
             title, justify="left" if title in ("agent", "model") else "right", overflow="fold"
         )
@@ -63,7 +64,10 @@ def show_preflight(console: Console, recipe: Recipe, checked: Preflight) -> None
             agent.model.architecture,
             f"{agent.model.num_parameters:,}",
             agent.device,
-            f"{agent.memory.total / 2**30:.2f} GiB",
+            *(
+                f"{need / 2**30:.2f} GiB"
+                for need in (agent.memory.held, agent.memory.sampling, agent.memory.learning)
+            ),
             f"{len(agent.prompts.rows):,}",
             f"{agent.longest_prompt} tokens",
             agent.graded_by,

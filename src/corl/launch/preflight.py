@@ -105,11 +105,14 @@ def preflight(recipe: Recipe) -> Preflight:
         _check_agent(agent, recipe, models, prompts, devices, supervision, sizes)
         for agent in recipe.agents
     )
-    if recipe.launch != "ray":
-        # What a cluster's nodes have free is not known here.
-        check_memory({check.name: (check.device, check.memory) for check in checks})
-    num_rows = len(checks[0].prompts.rows)
     launcher = pick_launcher(recipe, cores=cores, devices=devices)
+    if launcher != "ray":
+        # What a cluster's nodes have free is not known here.
+        check_memory(
+            {check.name: (check.device, check.memory) for check in checks},
+            by_turns=launcher in ("in_process", "site"),
+        )
+    num_rows = len(checks[0].prompts.rows)
     notes = check_restarts(recipe, launcher=launcher)
     return Preflight(
         agents=checks,

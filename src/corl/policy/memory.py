@@ -38,11 +38,25 @@ class MemoryNeed:
     activations: int
 
     @property
+    def held(self) -> int:
+        """What stays between phases, while another agent has its turn."""
+        own = self.weights + self.optimizer + self.compute_copy
+        return own + self.reference + self.teacher
+
+    @property
+    def sampling(self) -> int:
+        """Peak of the phase that decodes."""
+        return self.held + self.cache
+
+    @property
+    def learning(self) -> int:
+        """Peak of the phase that updates; gradients live in it alone."""
+        return self.held + self.gradients + self.activations
+
+    @property
     def total(self) -> int:
-        """Peak, taking sampling and learning in turns: the larger of cache and activations."""
-        held = self.weights + self.gradients + self.optimizer + self.compute_copy
-        held += self.reference + self.teacher
-        return held + max(self.cache, self.activations)
+        """Peak of a step, whose phases follow each other."""
+        return max(self.sampling, self.learning)
 
     @property
     def saved_by_bf16(self) -> int:
