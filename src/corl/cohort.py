@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corl.agent import Agent, Sampled
+from corl.errors import ExchangeStopped
 from corl.exchange import Ballot
 from corl.exchange.base import Exchange, PatientExchange
 
@@ -56,8 +57,10 @@ def train(
     names = [agent.name for agent in agents]
     graders = {agent.name: agent.graders for agent in agents}
     waiting: deque[tuple[int, list[Sampled], list[Ballot]]] = deque()
+    done = first_step - 1
 
     def learn_oldest() -> None:
+        nonlocal done
         step, samples, ballots = waiting.popleft()
         # 2. Cross-check: what comes back are the ballots of each agent's graders.
         peers = exchange.swap(ballots, graders=graders)
@@ -65,26 +68,31 @@ def train(
         for agent, sampled in zip(agents, samples, strict=True):
             rewards = agent.cross_check(sampled, peers[agent.name])
             agent.update(sampled, rewards)
+        done = step
         after_step(step)
 
-    for step in range(first_step, last_step + 1):
-        if control.ends_before(step, names):
-            last_step = step - 1
-            break
+    def sample_and_learn(step: int) -> None:
         rows = rows_of_step(step)
         # 1. Sample and vote.
         samples = [agent.sample(step, rows) for agent in agents]
         ballots = [agent.vote(sampled) for agent, sampled in zip(agents, samples, strict=True)]
         waiting.append((step, samples, ballots))
         if ahead is None:
-            learn_oldest()
-            continue
+            return learn_oldest()
         ahead.exchange.post(ballots)
         most = 0 if ahead.settles(step) else ahead.steps
         while len(waiting) > most or (
             waiting and ahead.exchange.arrived(waiting[0][2], graders=graders)
         ):
             learn_oldest()
-    while waiting:
-        learn_oldest()
-    return last_step
+
+    try:
+        for step in range(first_step, last_step + 1):
+            if control.ends_before(step, names):
+                break
+            sample_and_learn(step)
+        while waiting:
+            learn_oldest()
+    except ExchangeStopped:
+        pass  # what still waits is sampled again on resume
+    return done

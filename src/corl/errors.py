@@ -33,6 +33,10 @@ class ExchangeLost(ExchangeError):
     """What carries the ballots cannot be reached any more."""
 
 
+class ExchangeStopped(ExchangeError):
+    """A wait for ballots was ended by a stop that this process was asked for."""
+
+
 class CheckpointError(CorlError, RuntimeError):
     """A run directory cannot be written, read or resumed."""
 

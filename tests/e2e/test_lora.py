@@ -136,7 +136,21 @@ def test_an_adapter_of_an_adapter_is_refused(four_steps):
         preflight(load_recipe(RECIPE, [*SMALL, f"agents.qwen3.model={final}", LORA[0]]))
 
 
-def test_the_memory_estimate_falls(tmp_path):
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["supervision=co_rewarding_2"], "keeps a teacher"),
+        (["agents.qwen3.dtype=bfloat16", "agents.gpt_neox.dtype=bfloat16",
+          "optimizer.kind=adamw_bf16"], "dtype mixed"),
+    ],
+)  # fmt: skip
+def test_a_trained_adapter_is_held_to_the_same_rules(four_steps, overrides, says):
+    final = four_steps / "agents" / "qwen3" / "final"
+    with pytest.raises(RecipeError, match=says):
+        preflight(load_recipe(RECIPE, [*SMALL, f"agents.qwen3.model={final}", *overrides]))
+
+
+def test_the_memory_estimate_falls(four_steps):
     def need(*overrides):
         checked = preflight(load_recipe(RECIPE, [*SMALL, *overrides]))
         return next(check.memory for check in checked.agents if check.name == "qwen3")
@@ -144,3 +158,5 @@ def test_the_memory_estimate_falls(tmp_path):
     whole, adapted = need(), need(LORA[0])
     assert adapted.gradients + adapted.optimizer < (whole.gradients + whole.optimizer) / 2
     assert adapted.total < whole.total
+    trained_on = need(f"agents.qwen3.model={four_steps / 'agents' / 'qwen3' / 'final'}")
+    assert trained_on == adapted

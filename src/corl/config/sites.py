@@ -47,6 +47,13 @@ class SitesConfig(Section):
                 "sites.broker holds an account or password, which the run directory would keep; "
                 "set sites.username and the variable that sites.password_variable names"
             )
+        if "?" in self.broker:
+            raise ValueError(
+                f"sites.broker is {self.broker!r}; leave the question mark and the rest out: "
+                "TLS and accounts have keys of their own"
+            )
+        if self.certificates is not None and not self.broker.startswith("rediss://"):
+            raise ValueError("sites.certificates is for TLS; write the broker as rediss://")
         if not _NAME.fullmatch(self.cohort):
             raise ValueError(
                 f"sites.cohort is {self.cohort!r}; use letters, digits, dots, dashes, underscores"

@@ -92,7 +92,7 @@ def _check_types(record: Any) -> None:
         raise ExchangeError(f"a ballot must have exactly the fields {', '.join(names)}")
     texts = [record[name] for name in ("run", "agent", "answer_policy", "digest")]
     step, votes = record["step"], record["votes"]
-    if not all(isinstance(text, str) for text in texts):
+    if not all(isinstance(text, str) and _is_writable(text) for text in texts):
         raise ExchangeError("a ballot's run, agent, answer_policy and digest must be texts")
     if type(step) is not int or step < 1:
         raise ExchangeError(f"a ballot's step is {step!r}, not a whole number from 1")
@@ -101,4 +101,15 @@ def _check_types(record: Any) -> None:
 
 
 def _is_vote(vote: Any) -> bool:
-    return vote is None or (isinstance(vote, str) and 0 < len(vote) <= MAX_KEY_CHARS)
+    if vote is None:
+        return True
+    return isinstance(vote, str) and 0 < len(vote) <= MAX_KEY_CHARS and _is_writable(vote)
+
+
+def _is_writable(text: str) -> bool:
+    """Whether a text can be written down: JSON may smuggle half a surrogate pair in."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -33,5 +33,5 @@ class PatientExchange(Exchange, Protocol):
         ...
 
     def arrived(self, ballots: Sequence[Ballot], *, graders: Mapping[str, Sequence[str]]) -> bool:
-        """Whether `swap` would not wait. Never waits itself."""
+        """Whether `swap` would not wait for a peer. Waits for none itself."""
         ...

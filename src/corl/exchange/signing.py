@@ -22,10 +22,10 @@ class Signer:
 
     def __init__(self, path: str | Path) -> None:
         """path: PEM file, not encrypted. Raises RecipeError where it is none."""
-        serialization, ed25519, _ = _cryptography()
+        serialization, ed25519, _, unsupported = _cryptography()
         try:
             key = serialization.load_pem_private_key(_read(path), password=None)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, unsupported) as error:
             raise RecipeError(
                 f"key {str(path)!r} is not a plain PEM private key: {error}"
             ) from None
@@ -46,10 +46,10 @@ class Verifier:
 
     def __init__(self, path: str | Path) -> None:
         """path: PEM file. Raises RecipeError where it is none."""
-        serialization, ed25519, self._invalid = _cryptography()
+        serialization, ed25519, self._invalid, unsupported = _cryptography()
         try:
             key = serialization.load_pem_public_key(_read(path))
-        except ValueError as error:
+        except (ValueError, unsupported) as error:
             raise RecipeError(f"key {str(path)!r} is not a PEM public key: {error}") from None
         if not isinstance(key, ed25519.Ed25519PublicKey):
             raise RecipeError(f"key {str(path)!r} is not an Ed25519 public key; {_ADVICE}")
@@ -81,11 +81,11 @@ def _read(path: str | Path) -> bytes:
         ) from None
 
 
-def _cryptography() -> tuple[Any, Any, type[Exception]]:
+def _cryptography() -> tuple[Any, Any, type[Exception], type[Exception]]:
     try:
-        from cryptography.exceptions import InvalidSignature
+        from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise RecipeError("sites needs corl[sites]; install that extra") from None
-    return serialization, ed25519, InvalidSignature
+    return serialization, ed25519, InvalidSignature, UnsupportedAlgorithm

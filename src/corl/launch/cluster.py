@@ -93,6 +93,11 @@ def _request(agent: AgentConfig, *, threads: int, has_gpus: bool) -> dict[str, f
             f"agent {agent.name!r} asks for {asked['GPU']:g} GPUs; an agent runs on one GPU so far "
             "(sharding is not built yet)"
         )
+    if agent.device == "cuda" and not asked["GPU"]:
+        raise RecipeError(
+            f"agent {agent.name!r} has device cuda but asks for no GPU; set gpus: 1, or leave "
+            "device out"
+        )
     if agent.device == "cpu" and asked["GPU"]:
         raise RecipeError(f"agent {agent.name!r} asks for a GPU, but its device is cpu; drop one")
     return {resource: amount for resource, amount in asked.items() if amount}

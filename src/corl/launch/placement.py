@@ -38,7 +38,7 @@ def devices_per_agent(recipe: Recipe, *, num_gpus: int) -> dict[str, str]:
     for index, agent in enumerate(recipe.agents):
         _refuse_several_gpus(agent)
         if agent.device != "auto":
-            devices[agent.name] = agent.device
+            devices[agent.name] = "cuda:0" if agent.device == "cuda" else agent.device
         elif num_gpus and agent.gpus:
             devices[agent.name] = f"cuda:{index % num_gpus}"
         else:

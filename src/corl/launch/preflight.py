@@ -189,7 +189,7 @@ def _check_agent(
     sizes: ImageSizes,
 ) -> AgentCheck:
     model, rows = models[agent.name], prompts[agent.name]
-    adapter_parameters = check_adapter(agent, supervision)
+    adapter = check_adapter(agent, supervision, recipe.optimizer_of(agent))
     longest = _longest_prompt(agent, rows, model, sizes)
     sampling = recipe.sampling_of(agent)
     length = min(longest + sampling.max_tokens, model.context_length)
@@ -206,8 +206,8 @@ def _check_agent(
             optimizer=recipe.optimizer,
             keeps_reference=recipe.grpo.kl > 0,
             keeps_teacher=supervision.needs_teacher,
-            lora=agent.lora,
-            adapter_parameters=adapter_parameters,
+            lora=None if adapter is None else adapter.lora,
+            adapter_parameters=0 if adapter is None else adapter.num_parameters,
             completions=_completions_of_a_step(recipe, supervision),
             max_rows=recipe.rollout.max_rows,
             sequence_length=length,

@@ -80,6 +80,8 @@ def run_in_ray(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> in
     try:
         workers = start.place()
         last_step = watch(job, workers, start.store, stop=stop, report=report)
+    except ExchangeLost as error:
+        raise lost(job, str(error), "") from None
     finally:
         start.take_down()
     report()
@@ -149,7 +151,8 @@ class _Start:
         self._requests = requests_per_agent(
             job.recipe,
             threads=job.facts.threads,
-            has_gpus=bool(ray.cluster_resources().get("GPU")),
+            # As it was checked: what a lost node had comes back, or is waited for.
+            has_gpus=any(device != "cpu" for device in job.devices.values()),
         )
         self._groups: dict[str, Any] = {}
         self._actors: dict[str, Any] = {}

@@ -54,7 +54,8 @@ def may_pass(error: Exception) -> bool:
     import torch
 
     accelerator = getattr(torch, "AcceleratorError", None)
-    machine = (OSError, MemoryError, *([accelerator] if accelerator else []))
+    of_torch = [torch.OutOfMemoryError, torch.distributed.DistNetworkError]
+    machine = (OSError, MemoryError, *of_torch, *([accelerator] if accelerator else []))
     return isinstance(error, machine)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from corl.config import Recipe
 from corl.config.sites import SitesConfig
 from corl.errors import RecipeError
-from corl.exchange.broker import BrokerExchange
+from corl.exchange.broker import BrokerExchange, ballot_key
 from corl.exchange.signing import Signer, Verifier
 from corl.launch.assembly import build_agent, run_agents
 from corl.launch.control import LocalControl, StopRequest
@@ -32,6 +32,26 @@ def check_sites(recipe: Recipe) -> None:
     if recipe.sites is not None:
         _keys(recipe.sites)
         _connect(recipe.sites).close()
+
+
+def require_new_cohort(recipe: Recipe) -> None:
+    """Raise RecipeError where the broker has ballots of this site under the cohort's name.
+
+    A second run of one name would learn from the first one's votes.
+    """
+    if recipe.sites is None:
+        return
+    client = _connect(recipe.sites)
+    try:
+        for agent in recipe.agents:
+            if client.exists(ballot_key(recipe.sites.cohort, 1, agent.name)):
+                raise RecipeError(
+                    f"the broker holds ballots of agent {agent.name!r} in a cohort named "
+                    f"{recipe.sites.cohort!r}: choose a new sites.cohort at every site, or go on "
+                    "with that run by `corl resume`"
+                )
+    finally:
+        client.close()
 
 
 def run_at_site(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> int:
@@ -60,6 +80,7 @@ def run_at_site(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> i
         keep_s=sites.keep_hours * 3600,
         max_bytes=sites.max_ballot_bytes,
         on_refusal=_Refusals(job.run).note,
+        stops=lambda: stop.requested,
     )
     try:
         return run_agents(
@@ -102,17 +123,19 @@ def _connect(sites: SitesConfig) -> Any:
     except ImportError:
         raise RecipeError("sites needs corl[sites]; install that extra") from None
     options: dict[str, Any] = {}
-    if sites.certificates is not None:
-        options["ssl_ca_certs"] = sites.certificates
-    client = redis.Redis.from_url(
-        sites.broker,
-        username=sites.username,
-        password=os.environ.get(sites.password_variable) or None,
-        socket_timeout=_CONNECT_S,
-        socket_connect_timeout=_CONNECT_S,
-        **options,
-    )
+    if sites.broker.startswith("rediss://"):
+        options = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+        if sites.certificates is not None:
+            options["ssl_ca_certs"] = sites.certificates
     try:
+        client = redis.Redis.from_url(
+            sites.broker,
+            username=sites.username,
+            password=os.environ.get(sites.password_variable) or None,
+            socket_timeout=_CONNECT_S,
+            socket_connect_timeout=_CONNECT_S,
+            **options,
+        )
         client.ping()
     except (redis.RedisError, OSError, ValueError) as error:
         why = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -23,7 +23,7 @@ from corl.launch.preflight import Preflight, preflight
 from corl.launch.processes import run_in_processes
 from corl.launch.ray import run_in_ray
 from corl.launch.restarts import Restarts
-from corl.launch.sites import run_at_site
+from corl.launch.sites import require_new_cohort, run_at_site
 from corl.run.directory import RunDirectory, RunFacts, new_run_id
 from corl.run.environment import write_environment
 from corl.run.files import write_atomically
@@ -67,6 +67,7 @@ def start_run(
     """
     RunDirectory(out).require_new()
     checked = preflight(recipe)
+    require_new_cohort(recipe)
     facts = RunFacts(
         recipe.sites.cohort if recipe.sites else new_run_id(),
         checked.threads,

@@ -11,6 +11,7 @@ Only this file imports peft.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.pytorch_utils import Conv1D
@@ -172,6 +173,20 @@ def count_adapter(model: Any, lora: LoraConfig, *, with_vision: bool) -> int:
     modules = dict(model.named_modules())
     weights = (modules[name].weight for name in target_layers(model, lora, with_vision=with_vision))
     return sum(lora.rank * sum(weight.shape) for weight in weights)
+
+
+def count_saved(directory: str | Path) -> int:
+    """Numbers in an adapter directory's weights. Raises ModelError where they cannot be read."""
+    path = Path(str(directory)).expanduser() / WEIGHTS
+    try:
+        with safe_open(path, framework="pt") as weights:
+            names = list(weights.keys())
+            return sum(math.prod(weights.get_slice(name).get_shape()) for name in names)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(
+            f"adapter {str(directory)!r}: {WEIGHTS} cannot be read ({error}). Pickled adapters are "
+            "refused: save it again with safetensors"
+        ) from None
 
 
 def write_merged(model: Any, *, adapter: str | Path, directory: str | Path) -> None:

@@ -57,6 +57,8 @@ class Policy:
     """What reads a vision-language model's images, around `tokenizer`; None for text models."""
     base: str | None = None
     """The model that adapters are trained on; None where its own weights are."""
+    trust_remote_code: bool = False
+    """Whether the model's own code may run, on loading its base again."""
 
     @cached_property
     def computing(self) -> ComputeModel:
@@ -112,7 +114,9 @@ def load_policy(
         )
         tokenizer = processor.tokenizer
     quantize = "none" if lora is None else lora.quantize
-    model = _load_weights(location, source, config, weight_dtype, trust_remote_code, quantize)
+    model = _load_weights(
+        location, source, config, weight_dtype, trust_remote_code, quantize, target
+    )
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
         raise ModelError(
             f"model {str(source)!r}: its tokenizer has {len(tokenizer)} tokens, its embedding only "
@@ -139,6 +143,7 @@ def load_policy(
         context_length=context_length(model.config, tokenizer),
         processor=processor,
         base=whole if has_adapters else None,
+        trust_remote_code=trust_remote_code,
     )
     set_learning_mode(model)
     return policy
@@ -204,8 +209,9 @@ def save_merged(policy: Policy, directory: str | Path) -> None:
         raise ModelError("only a policy with adapters can be merged")
     with TemporaryDirectory() as held:
         save_adapter(policy.model, held)
-        config = load_config(policy.base, policy.base, trust_remote_code=False)
-        plain = _load_weights(policy.base, policy.base, config, policy.compute_dtype, False, "none")
+        base, own_code = policy.base, policy.trust_remote_code
+        config = load_config(base, base, trust_remote_code=own_code)
+        plain = _load_weights(base, base, config, policy.compute_dtype, own_code)
         write_merged(plain, adapter=held, directory=target)
     _save_readers(policy, target)
 
@@ -264,7 +270,8 @@ def _load_weights(
     config: Any,
     dtype: torch.dtype,
     trust_remote_code: bool,
-    quantize: str,
+    quantize: str = "none",
+    device: torch.device | None = None,
 ) -> Any:
     auto = AutoModelForImageTextToText if sees_images(config) else AutoModelForCausalLM
     try:
@@ -275,7 +282,7 @@ def _load_weights(
             use_safetensors=True,
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
-            **quantized(quantize, dtype),
+            **quantized(quantize, dtype, device),
         )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         if _has_only_pickles(location):

@@ -106,7 +106,10 @@ def memory_need(
     if lora is not None:  # a base kept once as it is multiplied, and float32 adapters
         is_mixed, weight_bytes, trained = False, 4, adapter_parameters
         base_bytes = BYTES.get(lora.quantize, compute_bytes)
-        weights = round(count * base_bytes) + adapter_parameters * 4
+        # Embedding and head keep the compute dtype; tied ones are counted twice, to err high.
+        ends = min(count, 2 * model.vocab_size * model.hidden_size)
+        weights = round((count - ends) * base_bytes + ends * compute_bytes)
+        weights += adapter_parameters * 4
         moment_bytes, keeps_reference = 4, False
     kept = 1 if optimizer.gradient_checkpointing else _KEPT_PER_HIDDEN_UNIT
     tokens = max(

@@ -19,10 +19,13 @@ BYTES = {"nf4": 0.53, "int8": 1.0}
 """Of one quantised number; nf4 counts its doubly quantised scales, one a block of 64."""
 
 
-def quantized(kind: str, dtype: torch.dtype | None) -> dict[str, Any]:
+def quantized(
+    kind: str, dtype: torch.dtype | None, device: torch.device | None = None
+) -> dict[str, Any]:
     """Arguments of from_pretrained that load linear layers in that form; {} for "none".
 
-    dtype: what they are multiplied in. Raises ModelError where bitsandbytes is missing.
+    dtype: what they are multiplied in. device: where the whole model goes. Raises ModelError where
+    bitsandbytes is missing.
     """
     if kind == "none":
         return {}
@@ -30,15 +33,17 @@ def quantized(kind: str, dtype: torch.dtype | None) -> dict[str, Any]:
         raise ModelError(f"lora.quantize {kind} needs bitsandbytes; install corl[qlora]")
     from transformers import BitsAndBytesConfig
 
+    where = {} if device is None else {"device_map": {"": device}}
     if kind == "int8":
-        return {"quantization_config": BitsAndBytesConfig(load_in_8bit=True)}
+        return {**where, "quantization_config": BitsAndBytesConfig(load_in_8bit=True)}
     return {
+        **where,
         "quantization_config": BitsAndBytesConfig(
             load_in_4bit=True,
             bnb_4bit_quant_type=kind,
             bnb_4bit_use_double_quant=True,
             bnb_4bit_compute_dtype=dtype,
-        )
+        ),
     }
 
 
