@@ -45,10 +45,10 @@ def train(
 
     Example: **corl train recipes/quickstart.yaml --out runs/first steps=20 seed=1**
     """
-    from corl.launch import start_run
+    loaded = load_recipe(recipe, overrides or [])
+    from corl.launch import start_run  # heavy: a recipe's own errors come first
     from corl.show import live_progress, show_outcome
 
-    loaded = load_recipe(recipe, overrides or [])
     outcome = start_run(loaded, out or Path("runs") / loaded.name, progress=live_progress(console))
     show_outcome(console, outcome)
 
@@ -73,10 +73,10 @@ def check(recipe: RecipeArgument, overrides: Overrides = None) -> None:
 
     Example: **corl check recipes/quickstart.yaml agents.0.model=./my-model**
     """
-    from corl.launch.preflight import preflight
+    loaded = load_recipe(recipe, overrides or [])
+    from corl.launch.preflight import preflight  # heavy: a recipe's own errors come first
     from corl.show import show_preflight
 
-    loaded = load_recipe(recipe, overrides or [])
     show_preflight(console, loaded, preflight(loaded))
 
 

@@ -32,7 +32,8 @@ def read_tree(path: Path, *, kind: str, keys: str, error: type[RecipeError]) -> 
     except yaml.YAMLError as problem:
         raise error(f"{kind} {path} is not YAML: {' '.join(str(problem).split())}") from None
     if not isinstance(tree, dict):
-        raise error(f"{kind} {path} holds no keys; write {keys}")
+        seen = {list: "a list", type(None): "nothing"}.get(type(tree), f"{tree!r:.40}")
+        raise error(f"{kind} {path} holds {seen} where keys belong; write {keys}")
     return tree
 
 

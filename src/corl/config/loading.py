@@ -63,7 +63,7 @@ def parse_recipe(tree: dict[str, Any], *, source: str = "recipe") -> Recipe:
 def _apply_override(tree: dict[str, Any], override: str) -> None:
     key, sign, text = override.partition("=")
     if not sign or not key:
-        raise RecipeError(f"override {override!r} is not of the form key=value")
+        raise RecipeError(f"override {override!r} is not of the form key=value, without spaces")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -94,7 +94,10 @@ def _child(node: Any, part: str, key: str) -> Any:
         names = [item.get("name") if isinstance(item, dict) else None for item in node]
         index = int(part) if part.isdigit() else names.index(part) if part in names else -1
         if not 0 <= index < len(node):
-            raise RecipeError(f"override `{key}`: there is no entry {part!r} of {len(node)}")
+            known = ", ".join(name if name else str(i) for i, name in enumerate(names))
+            raise RecipeError(
+                f"override `{key}`: no entry {part!r} of {len(node)}; there are {known}"
+            )
         return node[index]
     if node.get(part) is None:
         node[part] = {}

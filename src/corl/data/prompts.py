@@ -131,7 +131,8 @@ def _row(record: Any, number: int, config: PromptsConfig) -> PromptRow:
     if text is None:
         fields = ", ".join(map(str, record)) or "none"
         raise PromptError(
-            f"{where}: no field {config.field!r}; its fields are {fields}. Set `prompts.field`"
+            f"{where}: no field {config.field!r}; its fields are {fields}. Set `prompts.field`, or "
+            "--field on the command line"
         )
     if not isinstance(text, str) or not text.strip():
         raise PromptError(f"{where}: field {config.field!r} holds no text")

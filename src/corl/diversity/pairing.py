@@ -68,6 +68,11 @@ class Edge:
                 f"of its samples, and its pupil {self.pupil} in {100 * self.pupil_accuracy:.0f} %. "
                 "Such a teacher drags its pupil down; leave it out, or train it first"
             )
+        if self.pupil_accuracy == self.teacher_accuracy == 0:
+            return (
+                f"{self.teacher} and {self.pupil} were right in no sample of this probe, so "
+                "nothing can be said of them; probe easier problems, or more of them"
+            )
         if self.signal < DRAGS_BELOW:
             return (
                 f"{self.teacher} teaches {self.pupil} more wrong than right: "

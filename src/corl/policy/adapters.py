@@ -65,7 +65,7 @@ def require_peft() -> None:
     try:
         import peft  # noqa: F401
     except ImportError:
-        raise ModelError("LoRA needs peft; install corl[lora]") from None
+        raise ModelError("LoRA needs peft; pip install 'corl[lora]'") from None
 
 
 def add_adapter(model: Any, lora: LoraConfig, *, base: str, with_vision: bool, seed: int) -> None:
