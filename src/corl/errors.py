@@ -57,3 +57,9 @@ class AgentLost(AgentFailed):
         """reason: who was lost, and how; advice: where to look, how to go on."""
         super().__init__(f"{reason}{advice}")
         self.reason = reason
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, else its class: for messages of one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

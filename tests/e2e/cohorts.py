@@ -1,6 +1,7 @@
 """Small real runs: the shipped models on the shipped task, a few steps at a time."""
 
 import json
+import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +28,14 @@ def train(out, *overrides, launch="in_process"):
 def resume(out):
     """Continue a run."""
     return resume_run(out, progress=_progress)
+
+
+def unfinished(run, copy):
+    """A copy of a run as if it had ended after its newest checkpoint."""
+    shutil.copytree(run, copy)
+    for final in Path(copy).glob("agents/*/final"):
+        shutil.rmtree(final)
+    return copy
 
 
 def metrics(run, *, timeless=True):

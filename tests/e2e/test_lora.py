@@ -1,7 +1,6 @@
 """Agents that train adapters, end to end: launchers, resume, merging, evaluation, refusals."""
 
 import json
-import shutil
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from corl.cli import app
 from corl.config import load_recipe
 from corl.errors import CorlError, RecipeError
 from corl.launch.preflight import preflight
-from e2e.cohorts import RECIPE, SMALL, final_weights, metrics, resume, train
+from e2e.cohorts import RECIPE, SMALL, final_weights, metrics, resume, train, unfinished
 from e2e.test_eval import DATA, MODELS, SUMS
 
 NAMES = ("qwen3", "gpt_neox")
@@ -27,15 +26,6 @@ def four_steps(tmp_path_factory):
     out = tmp_path_factory.mktemp("four") / "run"
     assert train(out, "steps=4", *LORA, *LEARN).is_finished
     return out
-
-
-def fresh(run, tmp_path):
-    """The run as if it had ended after its newest checkpoint."""
-    copy = tmp_path / "run"
-    shutil.copytree(run, copy)
-    for name in NAMES:
-        shutil.rmtree(copy / "agents" / name / "final")
-    return copy
 
 
 def test_adapters_learn_and_are_held_to_their_own_base(four_steps):
@@ -70,7 +60,7 @@ def test_a_process_for_each_agent_gives_the_same_bytes(four_steps, tmp_path):
 
 
 def test_a_resumed_run_ends_with_the_same_bytes(four_steps, tmp_path):
-    run = fresh(four_steps, tmp_path)
+    run = unfinished(four_steps, tmp_path / "run")
     checkpoint = next((run / "agents" / "qwen3").glob("step-*"))
     weights = sorted(file.name for file in checkpoint.rglob("*.safetensors"))
     assert "adapter_model.safetensors" in weights and "model.safetensors" not in weights

@@ -17,7 +17,7 @@ from corl.launch.preflight import preflight
 from corl.rollout.noise import Noise
 from corl.rollout.transformers_engine import TransformersEngine
 from corl.run.directory import RunDirectory, RunFacts
-from e2e.cohorts import RECIPE, SMALL, final_weights, metrics, resume, train
+from e2e.cohorts import RECIPE, SMALL, final_weights, metrics, resume, train, unfinished
 
 ALONE = "agents=[{name: qwen3, model: 'corl:quickstart/models/qwen3', threads: 1}]"
 REWRITES = "rewritten=corl:quickstart/prompts/train_reordered.jsonl"
@@ -201,28 +201,20 @@ def taught(tmp_path_factory):
     return out
 
 
-def interrupted(run, folder):
-    """What a crash behind step 2 leaves."""
-    shutil.copytree(run, folder)
-    for name in ("qwen3", "gpt_neox"):
-        shutil.rmtree(folder / "agents" / name / "final")
-    return folder
-
-
 def test_a_resumed_run_with_a_teacher_ends_with_the_same_bytes(taught, tmp_path):
     saved = taught / "agents" / "qwen3" / "step-2"
     policy, teacher = (load_file(path / "model.safetensors") for path in (saved, saved / "teacher"))
     start = load_file(Path(load_recipe(RECIPE).agents[0].model) / "model.safetensors")
     assert all(not torch.equal(teacher[name], policy[name]) for name in policy)
     assert all(not torch.equal(teacher[name], start[name]) for name in start)
-    run = interrupted(taught, tmp_path / "run")
+    run = unfinished(taught, tmp_path / "run")
     assert resume(run).is_finished
     assert final_weights(run) == final_weights(taught)
     assert metrics(run) == metrics(taught)
 
 
 def test_a_checkpoint_without_its_teacher_is_not_resumed(taught, tmp_path):
-    run = interrupted(taught, tmp_path / "run")
+    run = unfinished(taught, tmp_path / "run")
     shutil.rmtree(run / "agents" / "gpt_neox" / "step-2" / "teacher")
     with pytest.raises(CheckpointError, match="has no teacher"):
         resume(run)

@@ -1,7 +1,5 @@
 """Adapters on a base in 4 or 8 bits, as far as bitsandbytes runs on a CPU: all but its speed."""
 
-import shutil
-
 import pytest
 import torch
 from peft import PeftModel
@@ -13,7 +11,7 @@ from corl.policy.scoring import CompletionScorer
 from corl.rollout.noise import Noise
 from corl.rollout.sampling import SamplingParameters
 from corl.rollout.transformers_engine import TransformersEngine
-from e2e.cohorts import final_weights, metrics, resume, train
+from e2e.cohorts import final_weights, metrics, resume, train, unfinished
 from e2e.test_eval import MODELS
 
 pytest.importorskip("bitsandbytes", reason="needs corl[qlora]")
@@ -64,10 +62,7 @@ def test_it_learns_and_resumes_to_the_same_bytes(four_steps, tmp_path):
     for name in NAMES:
         ours = [one for one in records if one["agent"] == name]
         assert any(one["grad_norm"] > 0 for one in ours if one["groups_forwarded"])
-    run = tmp_path / "run"
-    shutil.copytree(four_steps, run)
-    for name in NAMES:
-        shutil.rmtree(run / "agents" / name / "final")
+    run = unfinished(four_steps, tmp_path / "run")
     assert resume(run).is_finished
     assert final_weights(run) == final_weights(four_steps)
     assert metrics(run) == metrics(four_steps)

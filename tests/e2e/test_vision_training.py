@@ -15,7 +15,7 @@ from corl.launch.preflight import preflight
 from corl.policy import load_policy
 from corl.policy.vision.encode import encode_prompt
 from corl.policy.vision.towers import vision_parameters
-from e2e.cohorts import final_weights, metrics
+from e2e.cohorts import final_weights, metrics, unfinished
 from e2e.vision_cohort import resume, train, write_prompts, write_recipe
 from tiny_models import build_checkpoint
 
@@ -68,10 +68,7 @@ def test_the_trained_agent_still_reads_pictures(four_steps, recipe):
 
 
 def test_a_resumed_run_ends_with_the_same_bytes(four_steps, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(four_steps, run)
-    for name in NAMES:
-        shutil.rmtree(run / "agents" / name / "final")
+    run = unfinished(four_steps, tmp_path / "run")
     assert resume(run).is_finished
     assert final_weights(run) == final_weights(four_steps)
     assert metrics(run) == metrics(four_steps)

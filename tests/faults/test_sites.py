@@ -22,13 +22,6 @@ ENVIRONMENT = {"CORL_BROKER_PASSWORD": PASSWORD}
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = Server()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
     write_keys(folder, *SIDES)

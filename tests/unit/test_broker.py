@@ -21,13 +21,6 @@ GRADERS = {"left": ["right"], "right": ["left"]}
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = Server()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
     write_keys(folder, "left", "right", "mallory")

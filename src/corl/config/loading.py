@@ -74,15 +74,12 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         node = _child(node, part, key)
     if isinstance(node, list):
         raise RecipeError(f"override `{key}` names no field; write `{key}.FIELD=value`")
-    expanded = _expand({last: value}, Path.cwd())
-    if parents[:1] == ["sites"]:
-        branch: Any = expanded
-        for part in reversed(parents[1:]):
-            branch = {part: branch}
-        branch = _site_files(branch, Path.cwd())
-        for part in parents[1:]:
-            branch = branch[part]
-        expanded = branch
+    expanded: Any = {last: value}
+    for part in reversed(parents):
+        expanded = {part: expanded}
+    expanded = _expand(expanded, Path.cwd())
+    for part in parents:
+        expanded = expanded[part]
     if last in _SHORTHAND and isinstance(value, str) and isinstance(node.get(last), dict):
         node[last].update(expanded[last])
     else:

@@ -15,7 +15,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corl.errors import ExchangeError, ExchangeLost, ExchangeStopped, ExchangeTimeout
+from corl.errors import (
+    ExchangeError,
+    ExchangeLost,
+    ExchangeStopped,
+    ExchangeTimeout,
+    first_line,
+)
 from corl.exchange.ballot import Ballot
 from corl.exchange.signing import Signer, Verifier
 
@@ -64,7 +70,7 @@ class BrokerExchange:
         self._keeper = threading.Thread(target=self._keep, name="corl-ballots", daemon=True)
         self._here: dict[str, Ballot] = {}
         self._found: dict[str, Ballot] = {}
-        self._refused: dict[str, str] = {}
+        self._refused: set[str] = set()
         self._why: dict[str, str] = {}
         self._away = (
             redis.ConnectionError,
@@ -155,7 +161,7 @@ class BrokerExchange:
                     return ballot
                 away = ""
             except self._away as error:
-                away = f"; the broker cannot be reached: {_line(error)}"
+                away = f"; the broker cannot be reached: {first_line(error)}"
             except self._other as error:
                 raise self._lost(error) from None
             if now - started > self._timeout_s:
@@ -229,14 +235,14 @@ class BrokerExchange:
             time.sleep(_LONGEST_PAUSE_S)
 
     def _lost(self, error: Exception) -> ExchangeLost:
-        return ExchangeLost(f"the broker refuses or cannot be reached: {_line(error)}")
+        return ExchangeLost(f"the broker refuses or cannot be reached: {first_line(error)}")
 
     def _refuse(self, key: str, mark: str, why: str) -> None:
         self._why[key] = why
         seen = f"{key}/{mark}"
         if seen in self._refused or len(self._refused) > _REFUSALS_TOLD:
             return
-        self._refused[seen] = why
+        self._refused.add(seen)
         is_last = len(self._refused) > _REFUSALS_TOLD
         self._on_refusal("further ones are not told" if is_last else f"{key}: {why}")
 
@@ -244,7 +250,3 @@ class BrokerExchange:
 def ballot_key(run: str, step: int, agent: str) -> str:
     """Where a ballot lies at the broker."""
     return f"corl/{run}/{step}/{agent}"
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

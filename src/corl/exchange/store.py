@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corl.errors import ExchangeError, ExchangeLost, ExchangeTimeout
+from corl.errors import ExchangeError, ExchangeLost, ExchangeTimeout, first_line
 from corl.exchange.ballot import Ballot
 
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
@@ -68,8 +68,7 @@ class StoreExchange:
             return bool(self._store.check([key]))
         except RuntimeError as error:
             raise ExchangeLost(
-                f"agent {own.agent!r} lost the exchange at step {own.step}: "
-                f"{str(error).splitlines()[0]}"
+                f"agent {own.agent!r} lost the exchange at step {own.step}: {first_line(error)}"
             ) from None
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corl.errors import first_line
 from corl.launch.restarts import may_pass
 from corl.run.directory import RunDirectory
 
@@ -55,8 +56,7 @@ def run_agent(task: AgentTask, connect: Callable[[], Any]) -> Ending:
             return Ending(last_step=train_agent(task, connect()))
     except Exception as error:
         traceback.print_exc()
-        message = str(error).strip() or type(error).__name__
-        return Ending(error=message.splitlines()[0], may_pass=may_pass(error))
+        return Ending(error=first_line(error), may_pass=may_pass(error))
 
 
 def train_agent(task: AgentTask, store: Any) -> int:

@@ -1,10 +1,11 @@
-"""All agents in this process, taking turns on their devices."""
+"""Agents in this process, taking turns on their devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from corl.exchange import LocalExchange
+from corl.exchange import Exchange, LocalExchange
+from corl.exchange.base import PatientExchange
 from corl.launch.assembly import build_agent, run_agents
 from corl.launch.control import LocalControl, StopRequest
 from corl.launch.job import Job
@@ -12,6 +13,21 @@ from corl.launch.job import Job
 
 def run_in_process(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> int:
     """Train the whole cohort here. Returns the last step done."""
+    return train_here(job, LocalExchange(), stop=stop, report=report)
+
+
+def train_here(
+    job: Job,
+    exchange: Exchange,
+    *,
+    stop: StopRequest,
+    report: Callable[[], None],
+    ahead: tuple[PatientExchange, int] | None = None,
+) -> int:
+    """Train the agents that the recipe lists, whoever else the exchange reaches.
+
+    ahead: see `run_agents`. Returns the last step done.
+    """
     agents = [
         build_agent(
             agent.name,
@@ -26,7 +42,7 @@ def run_in_process(job: Job, *, stop: StopRequest, report: Callable[[], None]) -
     ]
     return run_agents(
         agents,
-        LocalExchange(),
+        exchange,
         recipe=job.recipe,
         run=job.run,
         facts=job.facts,
@@ -34,4 +50,5 @@ def run_in_process(job: Job, *, stop: StopRequest, report: Callable[[], None]) -
         done_step=job.done_step,
         control=LocalControl(stop),
         report=report,
+        ahead=ahead,
     )

@@ -15,11 +15,11 @@ from typing import Any
 
 from corl.config import Recipe
 from corl.config.sites import SitesConfig
-from corl.errors import RecipeError
+from corl.errors import RecipeError, first_line
 from corl.exchange.broker import BrokerExchange, ballot_key
 from corl.exchange.signing import Signer, Verifier
-from corl.launch.assembly import build_agent, run_agents
-from corl.launch.control import LocalControl, StopRequest
+from corl.launch.control import StopRequest
+from corl.launch.in_process import train_here
 from corl.launch.job import Job
 from corl.run.directory import RunDirectory
 
@@ -59,18 +59,6 @@ def run_at_site(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> i
     sites = job.recipe.sites
     assert sites is not None
     signer, verifiers = _keys(sites)
-    agents = [
-        build_agent(
-            agent.name,
-            recipe=job.recipe,
-            run=job.run,
-            facts=job.facts,
-            prompts=job.prompts[agent.name],
-            done_step=job.done_step,
-            device=job.devices[agent.name],
-        )
-        for agent in job.recipe.agents
-    ]
     client = _connect(sites)
     exchange = BrokerExchange(
         client,
@@ -83,18 +71,7 @@ def run_at_site(job: Job, *, stop: StopRequest, report: Callable[[], None]) -> i
         stops=lambda: stop.requested,
     )
     try:
-        return run_agents(
-            agents,
-            exchange,
-            recipe=job.recipe,
-            run=job.run,
-            facts=job.facts,
-            num_rows=job.num_rows,
-            done_step=job.done_step,
-            control=LocalControl(stop),
-            report=report,
-            ahead=(exchange, sites.ahead),
-        )
+        return train_here(job, exchange, stop=stop, report=report, ahead=(exchange, sites.ahead))
     finally:
         exchange.close()
         client.close()
@@ -138,9 +115,9 @@ def _connect(sites: SitesConfig) -> Any:
         )
         client.ping()
     except (redis.RedisError, OSError, ValueError) as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RecipeError(
-            f"the broker at {sites.broker} cannot be used: {why}; correct sites.broker, "
-            f"sites.username, sites.certificates or the password in ${sites.password_variable}"
+            f"the broker at {sites.broker} cannot be used: {first_line(error)}; correct "
+            "sites.broker, sites.username, sites.certificates or the password in "
+            f"${sites.password_variable}"
         ) from None
     return client

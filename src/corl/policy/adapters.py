@@ -25,7 +25,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from corl.config import LoraConfig
-from corl.errors import ModelError
+from corl.errors import ModelError, first_line
 from corl.policy.vision.towers import vision_parameters
 
 CONFIG = "adapter_config.json"
@@ -112,7 +112,7 @@ def load_adapter(model: Any, directory: str | Path, *, base: str) -> None:
         found: Any = peft.set_peft_model_state_dict(model, state)
     except (ValueError, RuntimeError, KeyError, TypeError, OSError, SafetensorError) as error:
         raise ModelError(
-            f"adapter {str(directory)!r} does not fit {base!r} ({str(error).splitlines()[0]})"
+            f"adapter {str(directory)!r} does not fit {base!r} ({first_line(error)})"
         ) from error
     wrong = [name for name in found.missing_keys if "lora_" in name] + found.unexpected_keys
     if wrong:

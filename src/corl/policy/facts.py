@@ -20,7 +20,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
 )
 
-from corl.errors import ModelError
+from corl.errors import ModelError, first_line
 from corl.policy.adapters import base_of, is_adapter
 
 UNLIMITED_CONTEXT = 1 << 30
@@ -161,12 +161,6 @@ def context_length(config: Any, tokenizer: Any) -> int:
         if isinstance(value, int) and value > 0:
             return value
     return min(int(tokenizer.model_max_length), UNLIMITED_CONTEXT)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text, for messages of one line."""
-    lines = str(error).strip().splitlines()
-    return lines[0].strip() if lines else type(error).__name__
 
 
 def _architecture(config: Any) -> str:

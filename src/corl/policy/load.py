@@ -20,13 +20,12 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
 from corl.config import LoraConfig
-from corl.errors import ModelError
+from corl.errors import ModelError, first_line
 from corl.policy.adapters import add_adapter, is_adapter, load_adapter, save_adapter, write_merged
 from corl.policy.attention import use_our_attention
 from corl.policy.computing import ComputeModel
 from corl.policy.facts import (
     context_length,
-    first_line,
     load_config,
     load_tokenizer,
     locate,

@@ -39,7 +39,7 @@ class RunFacts:
     threads: dict[str, int]
     """CPU threads of each agent."""
     launch: str
-    """in_process, processes or ray."""
+    """in_process, processes, ray or site."""
     steps: int
     """Steps of the whole run."""
     prompts: dict[str, str] = field(default_factory=dict)

@@ -20,8 +20,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import cached_file
 
-from corl.errors import ModelError
-from corl.policy.facts import first_line
+from corl.errors import ModelError, first_line
 
 _CONFIGS = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
 _PARTS = ("image_processor", "video_processor", "feature_extractor", "tokenizer")
